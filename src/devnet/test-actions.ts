@@ -110,7 +110,6 @@ const createTransferActions = ({ inject, addressOf, custodian, operator }: Actio
       const transfer = toTokenTransfer(request)
       return inject(() => buildFundedTransfer(transfer, senderOf(transfer, custodian)))
     },
-    /** Sends a transaction that only emits these logs. */
     emit: (...logs: EmittedLog[]) => inject(() => buildLogsTransaction(custodian, logs)),
     /** Takes tokens away from a holder. Emits Transfer, Memo and Seized. */
     seize: (request: MemoTransfer) => {

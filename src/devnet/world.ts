@@ -62,7 +62,6 @@ export const openWorld = (settings: WorldSettings, nowMs: number) => {
     chain,
     makeFlashblock,
     seal,
-    /** Returns the time at which the next flashblock or seal is due. */
     nextStepDueMs: (): number => {
       const { number } = chain.pending
       const dueMs = isSealNext() ? number * blockMs : (number - 1) * blockMs + flashblocksMade * flashblockMs
@@ -132,7 +131,6 @@ const openChain = (
 
 type ScheduledEvents = {
   isListed: (token: DevnetToken, block: number) => boolean
-  /** Number of blocks until the list shows a new name. */
   nameDelayBlocks: number
   stateAtStart: (cycle: number) => StateValues
   /** Returns the transactions that a block executes first, and those that it executes last. */

@@ -12,13 +12,11 @@ type RouteText = {
   readonly summary: string
   readonly description?: string
   readonly pathParameters?: Readonly<Record<string, { readonly description: string; readonly example: string }>>
-  /** Request headers with their meaning. */
   readonly requestHeaders?: Readonly<Record<string, string>>
   readonly body?: Media
   readonly responses: readonly RouteResponse[]
   /** Statuses of the error records that the route may return. */
   readonly refusals: readonly (keyof typeof refusals)[]
-  /** Shell commands to copy. */
   readonly curl: string
 }
 

@@ -4,7 +4,6 @@ import type { StockState, Update } from '../../sdk/client/index.ts'
 export type PricePoint = { readonly atMs: number; readonly price: number | null }
 export type Prices = { readonly nav: readonly PricePoint[]; readonly quote: readonly PricePoint[] }
 
-/** Limit on the points kept for each line. */
 const POINTS_BOUND = 2_000
 const none: readonly PricePoint[] = []
 

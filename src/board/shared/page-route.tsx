@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRoute } from './board-route.ts'
 
-/** Returns the route of the page now. */
 export function readRoute(): BoardRoute {
   const route = parseRoute(location.hash)
   const isWall = route.view.isWall || new URLSearchParams(location.search).has('wall')

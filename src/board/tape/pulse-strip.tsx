@@ -123,9 +123,7 @@ function factTrouble({ state, lines }: BoardFeed): Trouble | null {
 
 /** Limit on the newest lines by which the source is judged. */
 const JUDGED_LINES = 300
-/** Least number of facts for which shares are judged. */
 const FACTS_MIN = 50
-/** Least share that is reported. */
 const SHARE_MIN = 0.02
 
 /** Reports a source that announced many facts that were not sealed, or that did not announce many sealed facts. */

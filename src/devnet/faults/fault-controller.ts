@@ -2,7 +2,7 @@ import type { Hex } from '../../lib/hex.ts'
 import type { TransactionOutcome } from '../chain/block-types.ts'
 import { type Faults, noFaults } from './faults.ts'
 
-/** Limit of transactions that are marked to be dropped, moved or changed. */
+/** Limit of transactions that may be marked to be dropped, moved or changed. */
 const OUTCOMES_BOUND = 10_000
 
 /** Makes the faults, and the functions that decide by a counter whether a fault happens. */

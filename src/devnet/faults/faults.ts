@@ -7,7 +7,6 @@ export type DevnetSubscriptionKind = (typeof subscriptionKinds)[number]
 /** An HTTP answer other than 200. */
 export type HttpRefusal = {
   status: number
-  /** Sent as the header `Retry-After`. */
   retryAfterSeconds?: number
   /** Body of the answer, instead of the usual error of the status. */
   body?: string

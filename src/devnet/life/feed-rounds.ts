@@ -37,7 +37,6 @@ export const createFeedPublisher = (seed: string, blockMs: number, readNav: Read
 export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
   new Map(roundsAt(readNav, nowMs).flatMap(({ feed, round }) => [...feedValues(feed, round)]))
 
-/** The newest round of each feed that has one. */
 const roundsAt = (readNav: ReadNav, atMs: number) =>
   feeds.flatMap((feed) => {
     const newest = readNav(feed.token, atMs)

@@ -26,7 +26,6 @@ type SocketsInputs = {
   onChange: () => void
 }
 
-/** The open sockets and their subscriptions. */
 export class DevnetSockets {
   #sessions = new Set<DevnetSession>()
   #inputs: SocketsInputs

@@ -88,5 +88,4 @@ export const poolsText: string = pools
   .map(({ symbol, currency, kind, id, manager }) => `${symbol}/${currency.symbol}=${kind}:${id}${manager ? `@${manager}` : ''}`)
   .join(',')
 
-/** Value of the relay's setting QUOTE_TOKENS. */
 export const quoteTokens: string = `${usdc.symbol}:${usdc.address}:${usdc.decimals}`

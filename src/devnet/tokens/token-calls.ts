@@ -5,7 +5,6 @@ import { gasByKind } from '../chain/transactions.ts'
 import { tokenInput, tokenLog } from './contract-abis.ts'
 import * as storage from './token-storage.ts'
 
-/** The token that is called, and the caller. */
 type CallParties = { token: Hex; sender: Hex }
 type CallEffects = { logs: readonly EmittedLog[]; writes: readonly StateWrite[] }
 

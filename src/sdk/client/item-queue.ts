@@ -19,7 +19,7 @@ export class ItemQueue<Item> {
   push(entry: QueueEntry<Item>): void {
     if (this.#end) return
     const last = this.#entries.at(-1)
-    // Of two entries in a row with only a position, the queue keeps the later, so that heartbeats do not fill it.
+    // Two entries in a row with only a position become one, so that heartbeats do not fill the queue.
     if (last && isOnlyPosition(last) && isOnlyPosition(entry)) this.#entries.pop()
     this.#entries.push(entry)
     this.#wake()

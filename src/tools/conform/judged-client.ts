@@ -56,7 +56,7 @@ export class JudgedClient {
     this.#child.stdout?.resume()
   }
 
-  /** Ends the client and the processes that it started. */
+  /** Ends the client, and the processes that it started. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (this.ended !== null) return
     this.resumeReading()

@@ -123,7 +123,6 @@ const adviceOf: Readonly<Partial<Record<CheckName, string>>> = {
   batch: 'the relay sends such requests one by one, which costs more round trips: quotes are slower',
 }
 
-/** Selector of `multiplier()`. */
 const MULTIPLIER_SELECTOR = '0x1b3ed722'
 
 /** The pending block as the relay judges it, compared with the newest block `latest`. */
