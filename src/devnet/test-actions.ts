@@ -25,7 +25,7 @@ type AnnouncementRequest = { id: string; description?: string; uri?: string }
 
 type DetailChanges = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
 
-/** `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
+/** A movement. `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
 type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
 type MemoTransfer = TransferRequest & { memo: Hex }
 

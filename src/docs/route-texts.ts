@@ -90,9 +90,9 @@ const streamResponse = ok('Messages for as long as the connection lasts.', {
   'application/x-ndjson': { schema: message, example: `${JSON.stringify(transfer)}\n` },
   'text/plain': textContent,
 })
-/** The parts of a text that all streams over HTTP share. */
+/** Parts of a route's text that are equal for all streams over HTTP. */
 const listening = { tag: 'Listen', requestHeaders: resumeHeaders, refusals: [400, 401, 403, 404, 429, 503] } as const
-/** The parts of a text that all documents share. */
+/** Parts of a route's text that are equal for all documents. */
 const documentation = { tag: 'Documentation', requestHeaders: etagRequestHeaders } as const
 
 const routeTexts: Readonly<Record<RouteId, RouteText>> = {

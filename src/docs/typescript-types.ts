@@ -92,7 +92,7 @@ export function typescriptTypes(): string {
 function indent(text: string): string {
   let depth = 0
   const lines = text.split('\n').map((line) => {
-    // Ignores comments. Two brackets that open together indent once.
+    // Ignores brackets in comments. Two brackets that open together indent once.
     const code = line
       .trim()
       .replace(/^\/\*\*.*|^\/\/.*/, '')

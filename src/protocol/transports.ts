@@ -6,7 +6,7 @@ type Framing = (message: Message, json: string) => string
 
 /** A row of the table: bytes, headers, counter in `/v1/status` and value of `format`. WebSocket has no row: it frames bytes. */
 type HttpFormat = {
-  /** Name in the documents and in `/v1/status`. */
+  /** Name of the format in the documents and in `/v1/status`. */
   readonly title: string
   readonly mediaType: string
   /** Whether an `Accept` header may choose the format. If it prefers several formats equally, the first row is used. */

@@ -300,7 +300,7 @@ export const typesOfKind = <const K extends Kind>(...kinds: readonly K[]): reado
   updateTypes.filter((type): type is TypeOfKind<K> => kinds.some((kind) => kind === updateRows[type].kind))
 
 export const defaultTypes: readonly UpdateType[] = updateTypes.filter((type) => updateRows[type].isDefault)
-/** A selection contains these types only if it names them. */
+/** Types that a selection contains only if it names them. */
 export const namedTypes = updateTypes.filter((type) => !updateRows[type].isDefault)
 export const followingTypes = typesOfKind('fate')
 export const globalTypes = updateTypes.filter((type) => updateRows[type].schema.shape.address instanceof z.ZodNull)

@@ -7,7 +7,7 @@ import { type Movement, movementTypes, type UpdateType } from './updates.ts'
 /** The fields that filters test. Every message of the types that a filter tests has them. */
 type FilteredContent = Pick<Movement, 'reference_value' | 'shares' | 'from' | 'to'>
 
-/** A row gives a query parameter, an option of `subscribe`, a field of `subscribed`, a flag of `tail`, and names in the SDK. */
+/** A row of the table: a query parameter, an option of `subscribe`, a field of `subscribed`, a flag of `tail`, names in the SDK. */
 type ValueFilter<Value> = {
   readonly description: string
   /** `number`: a program may give a number, and a person `10k`. `list`: an array in a `subscribe`, separated by commas in a query. */

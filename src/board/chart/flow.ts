@@ -6,13 +6,13 @@ export type Flow = FlowSums & {
   readonly minutes: readonly FlowSums[]
 }
 export type FlowSums = {
-  /** Bought from pools, or received by an address of the filter. */
+  /** Dollars bought from pools, or received by an address of the filter. */
   readonly in: number
-  /** Sold to pools, or sent by an address of the filter. */
+  /** Dollars sold to pools, or sent by an address of the filter. */
   readonly out: number
   readonly minted: number
   readonly burnt: number
-  /** Other movements between holders. */
+  /** Dollars of all other movements between holders. */
   readonly moved: number
   /** Number of movements without a value: their NAV was missing. */
   readonly unvalued: number

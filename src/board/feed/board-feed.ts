@@ -55,7 +55,7 @@ export class BoardFeed {
   state: StreamState | null = null
   status: ServiceStatus | null = null
   head: Head | null = null
-  /** The newest messages, newest last. */
+  /** The newest messages of the stream, newest last. */
   readonly raw: StreamItem[] = []
   readonly interruptions: Interruption[] = []
   /** Time of the last message of each token, by its address. The entry `*` has that of all tokens. */

@@ -73,7 +73,7 @@ export function restoreTheme(): void {
     const kept = localStorage.getItem('theme')
     if (kept === 'light' || kept === 'dark') dataset.theme = kept
   } catch {
-    // A browser may refuse the storage.
+    // A browser may refuse the storage: then the system's theme applies.
   }
 }
 

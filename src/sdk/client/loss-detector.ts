@@ -24,7 +24,7 @@ export type Loss = {
   readonly received: ReadonlySet<string> | null
   /** Type of the missing messages, if it is known. The query also returns the seals, retracts and amends of their facts. */
   readonly type?: string
-  /** Number of missing messages, if a heartbeat counted them. */
+  /** Number of missing messages, if a `live` or a heartbeat counted them. */
   readonly count?: number
   /** Ids of the range that an earlier connection received. An id that the history does not contain was lost by the tape. */
   readonly due?: readonly string[] | null
@@ -82,7 +82,7 @@ export class LossDetector {
     return (this.#seen && this.#proven) || position
   }
 
-  /** Begins a connection at `position`, or at null if the relay reports a gap first. */
+  /** Begins a connection at `position`, which is null if the relay reports a gap first. */
   startConnection(position: string | null): void {
     this.#isLive = false
     this.#isCounting = position !== null

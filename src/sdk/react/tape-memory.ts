@@ -10,7 +10,7 @@ import {
 import { initialState } from '../client/options.ts'
 import { selectsStock, type TapeUnion, unite } from './tape-selection.ts'
 
-/** The state of the connection, and the gaps of its stream. */
+/** State of the connection, with the number of gaps in its stream and the last gap. */
 export type TapeFeed = Omit<StreamState, 'queued'> & { readonly gaps: number; readonly lastGap: Gap | null }
 
 /** State that one tab sends to another, so that the other tab can continue the stream. */
@@ -18,7 +18,7 @@ export type TapeState = {
   readonly stocks: readonly StockState[]
   readonly recent: readonly Update[]
   readonly feed: TapeFeed
-  /** The selection of the stocks and of the recent updates. */
+  /** The union of selections from which the stocks and the recent updates are. */
   readonly union: TapeUnion
   /** Whether the snapshots of all stocks of the union were received. */
   readonly isComplete: boolean

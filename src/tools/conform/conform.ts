@@ -64,7 +64,7 @@ export const conform: Command = async (args) => {
   return isOk ? EXIT_OK : EXIT_FAILED
 }
 
-/** Reports verdicts in the order of the rules, each as soon as all before it are known. */
+/** Reports verdicts in the order of the rules, each as soon as all earlier verdicts are known. */
 export async function judgeAll(
   chosen: readonly Rule[],
   command: readonly string[],

@@ -10,7 +10,7 @@ export type Rule = {
   readonly name: string
   readonly section: string
   readonly sentence: string
-  /** Whether a client that breaks the rule conforms all the same. */
+  /** A client may break an optional rule, and conforms all the same. */
   readonly isOptional?: boolean
   /** Plays a scenario. Throws if the client breaks the rule, or if the rule does not apply to it. */
   readonly run: (stage: ScenarioStage) => Promise<void>

@@ -6,7 +6,7 @@ import { fetchList } from '../../relay/tokens/list/list-poller.ts'
 import { navAt } from '../../relay/tokens/nav.ts'
 import { counted, type Finding, fail, type Outcome, ok, originOf, reasonOf, warn } from './finding.ts'
 
-/** `addresses` are in the order in which the relay follows them. */
+/** `addresses` are those of the tokens, in the order in which the relay follows them. */
 export type ListReport = { readonly findings: readonly Finding[]; readonly addresses: readonly Hex[] }
 
 type ListInputs = {
