@@ -17,7 +17,7 @@ import { Strip } from './tape/pulse-strip.tsx'
 import { TapePanel } from './tape/tape-panel.tsx'
 import { lineSentence } from './tape/tape-texts.ts'
 
-/** Time for a screen reader to finish a sentence before the next one. */
+/** Interval between announcements, in which a screen reader can finish a sentence. */
 const ANNOUNCEMENT_INTERVAL_MS = 5_000
 
 export function Board() {
@@ -29,7 +29,7 @@ export function Board() {
   const [isHelpOpen, setHelpOpen] = useState(false)
   const [tab, setTab] = useState<Tab>('symbols')
   const search = useRef<HTMLInputElement>(null)
-  // A fact opens over the page before it.
+  // The sheet of a fact opens over the page that was shown before.
   const base = useRef<BoardRoute['page']>({ name: 'symbols' })
   if (page.name !== 'fact') base.current = page
   const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
@@ -70,7 +70,7 @@ const TabBar = ({ tab, onTab }: { readonly tab: Tab; readonly onTab: (tab: Tab) 
   </nav>
 )
 
-/** Sets the mark by which the style dims a page that is not live. */
+/** Sets the attribute by which the style dims a page that is not live. */
 function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
   const isLost = failure !== null || interruptions.at(-1)?.untilMs === null
   const mark = isLost ? 'lost' : state?.phase === 'live' ? 'live' : 'opening'
@@ -81,7 +81,7 @@ function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
 
 function MainPage({ page, ...symbols }: SymbolsProps & { readonly page: BoardRoute['page'] }) {
   const { feed, flows, flowSpan, nowMs } = symbols
-  // A symbol may be renamed while its page is open.
+  // Keeps the address of each shown symbol, because a symbol may be renamed while its page is open.
   const shown = useRef(new Map<string, string>())
   if (page.name === 'source') return <SourcePage feed={feed} nowMs={nowMs} />
   if (page.name === 'play') return <PlaygroundPage feed={feed} />

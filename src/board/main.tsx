@@ -7,7 +7,7 @@ makeTextsVisible()
 restoreTheme()
 const root = document.getElementById('board')
 if (root) {
-  // Remove the skeleton of the first paint.
+  // Removes the skeleton, which the page shows until this script runs.
   root.textContent = ''
   render(<Board />, root)
 }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 
-/** Builds the board into dist/board, unless the board there is of the same sources. */
+/** Builds the board into dist/board, unless the board there was built from the same sources. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const outDir = join(root, 'dist/board')
@@ -16,7 +16,7 @@ type NewFile = { readonly name: string; readonly content: string | Uint8Array }
 const digest = digestOfSources()
 if (digest !== readDigest()) await replaceBoard()
 
-/** Covers all that the build reads: the packages, the settings of TypeScript, and the sources. */
+/** Returns a digest of all that the build reads: the packages, the settings of TypeScript, and the sources. */
 function digestOfSources(): string {
   const hash = createHash('sha256')
   for (const path of globSync(['package-lock.json', 'tsconfig.json', 'src/{board,sdk}/**/*.*'], { cwd: root }).sort())
@@ -32,7 +32,7 @@ function readDigest(): string | null {
   }
 }
 
-/** A relay runs without a board too, so only a mistake in the sources is a failure. */
+/** A relay also runs without a board, so only a mistake in the sources makes the build fail. */
 async function replaceBoard(): Promise<void> {
   const vite = await import('vite').catch((failure: unknown) => report('its tools are development dependencies', failure))
   if (!vite) return
@@ -54,9 +54,9 @@ async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
     root: join(root, 'src/board'),
     base: './',
     logLevel: 'warn',
-    // Ignores settings in folders above this one.
+    // Ignores settings of PostCSS in folders above the board.
     css: { postcss: {} },
-    // A development build names the folders of this machine.
+    // A development build would contain the names of folders of this machine.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {
       write: false,
@@ -87,7 +87,7 @@ async function write(files: readonly NewFile[]): Promise<void> {
   }
 }
 
-/** Another build may put its board in place at any moment. It stays if it is of the same sources. */
+/** Replaces the old board. Another build may put its board in place at any moment: it stays if its sources are the same. */
 async function moveIntoPlace(newDir: string, oldDir: string): Promise<void> {
   while (digest !== readDigest()) {
     await rm(oldDir, { recursive: true, force: true })

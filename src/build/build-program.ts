@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'vite'
 import { documents } from '../docs/documents.ts'
 
-/** Builds the program into dist: main.js, the chunks that it loads on demand, and the files that they read. It needs no packages. */
+/** Builds dist: main.js, the chunks that it loads on demand, and the files that they read. The program then needs no packages. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const src = join(root, 'src')
@@ -15,13 +15,13 @@ const filesRead = ['protocol/README.md', 'docs/programs']
 
 const TARGET = 'node22.18'
 
-/** Replaces the documents by files: making them takes long and many megabytes, and every process would get equal ones. */
+/** Replaces the module that makes the documents, because making them in each process would take time and megabytes. */
 const builtDocuments: Plugin = {
   name: 'built documents',
   load: (id) => (id === join(src, 'docs/documents.ts') ? builtDocumentsModule : null),
 }
 
-/** Reads a document when it is first requested. */
+/** Module that reads a document when it is first requested. */
 const builtDocumentsModule = `import { readFileSync } from 'node:fs'
 const read = (name) => readFileSync(new URL('./built/' + name, import.meta.url))
 const lazily = (document, name) => {
@@ -48,7 +48,7 @@ const result = await build({
   logLevel: 'warn',
   envDir: false,
   publicDir: false,
-  // Ignores settings in folders above this one.
+  // Ignores settings of PostCSS in folders above the source.
   css: { postcss: {} },
   plugins: [builtDocuments, ownPlaces],
   ssr: { noExternal: true },

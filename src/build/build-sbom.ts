@@ -14,7 +14,7 @@ type Bom = {
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
 }
 
-/** The bundler has listed the licenses of these packages, as in `## ws - 8.23.0 (MIT)`. */
+/** The bundled packages, whose licenses the bundler has listed, as in `## ws - 8.23.0 (MIT)`. */
 const bundled = new Set(
   licenseFiles.flatMap((file) =>
     [...readFileSync(`${root}/${file}`, 'utf8').matchAll(/^## (\S+) - (\S+) \(/gm)].map(
@@ -33,7 +33,7 @@ if (components.length !== bundled.size) throw new Error(`npm knows ${components.
 const dependencies = bom.dependencies
   .filter(({ ref }) => bundled.has(ref) || ref === metadata.component['bom-ref'])
   .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((other) => bundled.has(other)) }))
-// npm names the program after its folder.
+// npm would name the program after its folder.
 const component = { ...metadata.component, name: 'stocktape' }
 writeFileSync(
   `${root}/dist/sbom.json`,

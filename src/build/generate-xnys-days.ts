@@ -12,7 +12,7 @@ const firstYear = 2000
 const lastYear = 2028
 const source = 'NYSE Rule 7.2, and "NYSE Group Announces 2026, 2027 and 2028 Holiday and Early Closings Calendar" of 2025-12-23'
 const earlyCloseTime = '13:00'
-/** The width of the formatter, less two for the end of a text. */
+/** Width of the formatter, minus two for the characters that end a text. */
 const LINE_CHARS = 130
 
 const unscheduledHolidays: readonly Day[] = [
@@ -60,9 +60,9 @@ ${groupText(earlyCloses)}
 const groupText = (days: readonly Day[]): string =>
   [...Map.groupBy(days, ({ name }) => name)].map(([name, group]) => namedDates(name, group)).join('\n')
 
-/** One property of the table. Its dates fill lines of the formatter's width. */
+/** Prints one property of the table. Its dates fill lines of the formatter's width. */
 function namedDates(name: string, days: readonly Day[]): string {
-  // The fewest escapes decide the quotes, as in the formatter.
+  // Uses the quotes that need the fewest escapes, as the formatter does.
   const property = name.includes("'") ? `    "${name}": ` : `    '${name}': `
   const lines = [`${property}\``]
   for (const { date } of days) {
@@ -99,12 +99,12 @@ function earlyClosesOf(year: number): Day[] {
   return [
     ...aroundIndependenceDay(year),
     { date: iso(plus(thanksgiving(year), 1)), name: 'Day after Thanksgiving' },
-    // If Christmas Eve is a Friday, it is the observed holiday itself.
+    // A Christmas Eve on a Friday is the observed holiday itself, because Christmas is a Saturday.
     ...(isMondayToThursday(christmasEve) ? [{ date: iso(christmasEve), name: 'Christmas Eve' }] : []),
   ]
 }
 
-/** Before 2013, a holiday on a Thursday shortened the Friday after it. Since 2013 it shortens the day before it. */
+/** Before 2013, a holiday on a Thursday shortened the Friday after it. Since 2013, a holiday shortens the day before it. */
 function aroundIndependenceDay(year: number): Day[] {
   const [dayBefore, holiday, dayAfter] = [at(year, 7, 3), at(year, 7, 4), at(year, 7, 5)]
   if (year < 2013 && holiday.getUTCDay() === THURSDAY) return [{ date: iso(dayAfter), name: 'Day after Independence Day' }]

@@ -3,7 +3,7 @@ import { startDevnet } from './devnet.ts'
 
 /** Starts the built-in chain as the upstream of a relay, with the settings that the relay needs for it. */
 export async function startBuiltInChain(requestedFaults: RequestedFaults = {}) {
-  // Nothing depends on eth_call, which a provider's node may answer.
+  // Answers `eth_call`, as the node of a provider may. The relay also works without these answers.
   const devnet = await startDevnet({ calls: true, requestedFaults })
   const { rpcUrl, wsUrl, url, feeds, pools, oracleRegistry } = devnet
   return {

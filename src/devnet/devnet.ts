@@ -39,13 +39,13 @@ export type DevnetOptions = {
   transactionsPerFlashblock?: number
   /** Whether corporate actions happen, feeds publish and the test token is listed. */
   calendar?: boolean
-  /** Whether `eth_getBlockReceipts` and `eth_call` are answered. Public endpoints refuse them with 403. */
+  /** Whether the node answers `eth_getBlockReceipts`, and with `calls` also `eth_call`. Public endpoints refuse both with 403. */
   receipts?: boolean
   calls?: boolean
-  /** Blocks from the tags `safe` and `finalized` to the newest. */
+  /** Number of blocks from the tag `safe` to the newest block, and with `finalizedDepth` from the tag `finalized`. */
   safeDepth?: number
   finalizedDepth?: number
-  /** Faults that happen by chance or by the clock. A test sets `faults` instead. */
+  /** Faults that happen by chance or by the clock. A test sets the fields of `Devnet.faults` instead. */
   requestedFaults?: RequestedFaults
 }
 
@@ -56,37 +56,37 @@ export type Devnet = ReturnType<typeof createTestActions> & {
   stocksUrl: string
   chainId: number
   faults: Faults
-  /** The truth, to compare with the messages of a relay. */
+  /** The chain itself, so that a test can compare it with the messages of a relay. */
   chain: Pick<Chain, 'head' | 'pending' | 'oldest' | 'block' | 'blockOfHash' | 'valueAt'>
   tokens: readonly DevnetToken[]
   list: StockList
   custodian: Hex
-  /** Each feed with the pre-confirmed state, by the symbol that its token was issued under. */
+  /** Pre-confirmed state of each feed, by the symbol under which its token was issued. */
   readonly feeds: Readonly<Record<string, FeedState>>
   pools: readonly DevnetPool[]
-  /** The settings POOLS and QUOTE_TOKENS for this chain. */
+  /** Value of the relay's setting POOLS for this chain; `quoteTokens` is that of QUOTE_TOKENS. */
   poolsText: string
   quoteTokens: string
   oracleRegistry: Hex
   /** Makes the next flashblock now and returns its logs. Works only at manual pace, like `seal` and `reorg`. */
   makeFlashblock: () => readonly DevnetLog[]
   seal: () => DevnetBlock
-  /** Replaces the newest blocks. Some transactions are dropped, some are moved to the next flashblock. */
+  /** Replaces the `depth` newest blocks, without the `dropped` transactions. The next flashblock contains the `moved` ones. */
   reorg: (depth: number, dropped?: readonly Hex[], moved?: readonly Hex[]) => readonly DevnetBlock[]
-  /** Number of requests by method and by kind, with refused ones. */
+  /** Number of requests by method and by kind. Refused requests count too. */
   requests: Readonly<Record<CountedRequest, number>>
   subscriptions: () => Record<DevnetSubscriptionKind, number>
   sockets: () => number
-  /** Resolves once a condition holds; checked after every request, connection, flashblock and seal. */
+  /** Resolves once the condition is true. Checks it after every request, connection, flashblock and seal. */
   until: (condition: () => boolean) => Promise<void>
   stop: () => Promise<void>
 }
 
-/** With faster blocks there is no calendar by default: a cycle would last only a minute or two. */
+/** Least time between blocks for a calendar by default. With less, a cycle would last at most some minutes. */
 const CALENDAR_BLOCK_MS = 1_000
 const QUEUED_BOUND = 10_000
 const WATCHERS_BOUND = 1_000
-/** Due steps to run before the event loop continues. Many are due after the machine slept. */
+/** Limit of due steps that run in one turn of the event loop. After the machine slept, thousands may be due. */
 const STEPS_PER_TURN_BOUND = 1_000
 
 /** Starts a devnet with some hundred blocks of history, and serves it. */
@@ -171,7 +171,7 @@ const withDefaults = (options: DevnetOptions) => {
   }
 }
 
-/** Runs each step when it is due. Returns the function that stops it. */
+/** Runs each step when it is due. Returns a function that ends the schedule. */
 const runOnSchedule = (now: () => number, nextDueMs: () => number, takeStep: () => void): (() => void) => {
   let timer: NodeJS.Timeout | undefined
   const runDueSteps = () => {
@@ -182,7 +182,7 @@ const runOnSchedule = (now: () => number, nextDueMs: () => number, takeStep: () 
   return () => clearTimeout(timer)
 }
 
-/** Steps that fall due while the chain stalls are postponed to the end of the stall. */
+/** Returns when the next step is due. A step that would be due during a stall is due at the end of the stall. */
 const nextStepAfterStall =
   ({ nextStepDueMs }: ScriptedChain, { stall }: RequestedFaults) =>
   (): number => {
@@ -190,7 +190,7 @@ const nextStepAfterStall =
     return stall && isWithin(stall, dueMs) ? windowEndMs(stall, dueMs) : dueMs
   }
 
-/** The node behind HTTP and sockets. With a fault, some HTTP requests reach a replica that lags. */
+/** Makes the node behind HTTP and sockets. With the fault `lagBlocks`, HTTP requests reach a replica that lags. */
 const createNode = (
   { chainId, receipts, calls, safeDepth, finalizedDepth }: DevnetSettings,
   { chain }: ScriptedChain,
@@ -226,7 +226,7 @@ const countedRequests = [
 type CountedRequest = (typeof countedRequests)[number]
 type RequestCounts = ReturnType<typeof createRequestCounts>
 
-/** Counts requests, and lets a test wait for a condition without polling. */
+/** Makes the counters of requests, and a function by which a test waits for a condition without polling. */
 const createRequestCounts = () => {
   const requests = Object.fromEntries(countedRequests.map((name) => [name, 0])) as Record<CountedRequest, number>
   const watchers = new Set<() => void>()
@@ -251,7 +251,7 @@ const createRequestCounts = () => {
   return { requests, countRequest, changed, until }
 }
 
-/** Transactions that wait for the next flashblock. */
+/** Makes the queue of the transactions that wait for the next flashblock. */
 const createTransactionQueue = (seed: string, chain: Chain) => {
   const queued: DeferredTransaction[] = []
   let injectedCount = 0
@@ -277,7 +277,7 @@ const readFeeds = (chain: Chain, known: typeof feeds): Record<string, FeedState>
   return Object.fromEntries(known.map(({ token, proxy }) => [token.symbol, readFeedState(readState, proxy)]))
 }
 
-/** At the clock's pace, a block made by hand would differ from the seed's. */
+/** Allows an action only at manual pace. At the pace of the clock, it would make blocks that differ from those of the seed. */
 const manualOnly =
   <A extends unknown[], R>(isManual: boolean, action: (...args: A) => R) =>
   (...args: A): R => {

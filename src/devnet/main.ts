@@ -68,7 +68,7 @@ async function main(): Promise<number> {
   return EXIT_OK
 }
 
-/** Those that the chain can have. */
+/** Reads the faults that the chain can have. */
 const chainFaults = (text: string): RequestedFaults => {
   const { gap, ...faults } = text === '' ? {} : requestedFaults(text)
   if (gap) throw new SettingError('must not name gap, which is a fault of the relay: npm start -- --faults gap')
@@ -97,7 +97,7 @@ const print = (text: string): void => {
   process.stdout.write(text)
 }
 
-/** The line of a mistake that explains what to change; undefined for any other failure. */
+/** Returns a line that says what the user must change; undefined if the failure has another cause. */
 function mistakeOf(failure: unknown): string | undefined {
   if (failure instanceof z.ZodError) return failure.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; ')
   if (failure instanceof SettingError) return `--faults ${failure.message}`

@@ -14,9 +14,9 @@ import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/tradin
 import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
 
-/** Whole cycles of history of a new chain: some hundred blocks. */
+/** Number of whole cycles of history that a new chain has: some hundred blocks. */
 const PAST_CYCLES = 2
-/** Past transactions to build at the start. With a busy market the history is shorter. */
+/** Limit of past transactions that are built at the start. With a busy market, this makes the history shorter. */
 const PAST_TRANSACTIONS_BOUND = 20_000
 
 type Transactions = readonly DeferredTransaction[]
@@ -27,7 +27,7 @@ export type ScriptedChainSettings = {
   blockMs: number
   flashblockMs: number
   transactionsPerFlashblock: number
-  /** Whether corporate actions happen and feeds publish; otherwise there is only the market. */
+  /** Whether corporate actions happen and feeds publish. Without them there is only the market. */
   calendar: boolean
 }
 
@@ -41,7 +41,7 @@ export const openScriptedChain = (settings: ScriptedChainSettings, nowMs: number
 
   let flashblocksMade = 0
   const late: DeferredTransaction[] = []
-  /** Executes the scripted transactions and the injected ones. Late trades of the market are added at the seal. */
+  /** Executes the scripted transactions and the injected ones. A late trade of the market is executed when the block is sealed. */
   const makeFlashblock = (injected: Transactions = [], isLate: (index: number) => boolean = () => false): readonly DevnetLog[] => {
     const { trades, events, last } = script.transactionsOf(chain.pending.number, flashblocksMade)
     late.push(...trades.filter((_, index) => isLate(index)))
@@ -63,7 +63,6 @@ export const openScriptedChain = (settings: ScriptedChainSettings, nowMs: number
     chain,
     makeFlashblock,
     seal,
-    /** The time at which the next flashblock or seal is due. */
     nextStepDueMs: (): number => {
       const { number } = chain.pending
       const dueMs = isSealNext() ? number * blockMs : (number - 1) * blockMs + flashblocksMade * flashblockMs
@@ -76,7 +75,7 @@ export type ScriptedChain = ReturnType<typeof openScriptedChain>
 
 type Script = {
   initialStateOf: (cycle: number) => StateValues
-  /** The transactions of a flashblock. The last ones execute after injected ones. */
+  /** Returns the transactions of a flashblock. The `last` ones are executed after the injected ones. */
   transactionsOf: (block: number, flashblock: number) => Record<'trades' | 'events' | 'last', Transactions>
 }
 
@@ -111,7 +110,7 @@ const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: numb
   return { script, actors: { custodian, operator, trader: traderOf(seed), isListed, nameDelayBlocks } }
 }
 
-/** The chain at the start of the cycle from which the history is replayed. */
+/** Opens the chain at the start of the cycle from which the history is replayed. */
 const openChain = (
   { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar }: ScriptedChainSettings,
   { initialStateOf, transactionsOf }: Script,
@@ -133,10 +132,9 @@ const openChain = (
 
 type ScheduledEvents = {
   isListed: (token: DevnetToken, block: number) => boolean
-  /** Blocks until the list shows a new name. */
   nameDelayBlocks: number
   stateAtStart: (cycle: number) => StateValues
-  /** The transactions that execute first and last in a block. */
+  /** Returns the transactions that a block executes first, and those that it executes last. */
   transactions: (block: number) => Record<'first' | 'last', Transactions>
 }
 

@@ -15,23 +15,23 @@ import {
   type TokenTransfer,
 } from './tokens/token-transfers.ts'
 
-/** A token by its symbol on the list, or by the symbol that it was issued under. */
+/** Names a token by its symbol on the list, or by the symbol under which it was issued. */
 type TokenRef = { symbol: string }
 
-/** A new multiplier in decimal, such as `2` or `1.000537939576369481`; immediate, or at a second of Unix time. */
+/** A new multiplier in decimal, such as `1.000537939576369481`. It is immediate without `effectiveAt`, a second of Unix time. */
 type Split = { to: string; effectiveAt?: number }
 
 type AnnouncementRequest = { id: string; description?: string; uri?: string }
 
 type DetailChanges = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
 
-/** `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
+/** A movement. `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
 type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
 type MemoTransfer = TransferRequest & { memo: Hex }
 
 /**
- * A swap in a pool of a token, in its Uniswap v3 pool unless another kind is given. The price is decimal, or the root
- * as the pool stores it. An omitted field does not change.
+ * A swap in a pool of a token, by default its Uniswap v3 pool. `price` is decimal, and `sqrtPriceX96` is the root as the
+ * pool stores it. An omitted field does not change.
  */
 type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPriceX96?: bigint; liquidity?: bigint }
 
@@ -65,13 +65,13 @@ const createTokenActions = ({ inject, addressOf, operator }: ActionInputs) => {
   const submit = (symbol: string, ...tokenCalls: readonly calls.TokenCall[]): Hex =>
     inject(calls.buildTokenCall({ token: addressOf(symbol), sender: operator }, ...tokenCalls))
   return {
-    /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
+    /** Changes the multiplier, now or later. An immediate change cancels a scheduled one. A second schedule is refused. */
     split: ({ symbol, ...split }: TokenRef & Split) => submit(symbol, multiplierCall(split)),
     cancelSplit: ({ symbol }: TokenRef) => submit(symbol, calls.cancelSchedule),
-    /** A cash dividend: announced, with the multiplier changed in the same transaction. */
+    /** Announces a cash dividend, and changes the multiplier in the same transaction. */
     dividend: ({ symbol, to, ...notice }: TokenRef & AnnouncementRequest & { to: string }) =>
       submit(symbol, calls.announce(notice, multiplierCall({ to }))),
-    /** Announces a split; without `split`, only a notice. */
+    /** Announces a split in the transaction of the split; without `split`, only publishes a notice. */
     announce: ({ symbol, split, ...notice }: TokenRef & AnnouncementRequest & { split?: Split }) =>
       submit(symbol, calls.announce(notice, ...(split ? [multiplierCall(split)] : []))),
     /** Pauses features, by their ordinals. */
@@ -105,19 +105,18 @@ const createTransferActions = ({ inject, addressOf, custodian, operator }: Actio
     return { token, from: toLowerHex(from), to: toLowerHex(to), raw }
   }
   return {
-    /** Gives the sender the missing tokens first. */
+    /** Transfers, mints or burns tokens. The holder first receives the missing ones. */
     transfer: (request: TransferRequest) => {
       const transfer = toTokenTransfer(request)
       return inject(() => buildFundedTransfer(transfer, senderOf(transfer, custodian)))
     },
-    /** A transaction that only emits these logs. */
     emit: (...logs: EmittedLog[]) => inject(() => buildLogsTransaction(custodian, logs)),
-    /** Takes tokens away from a holder: Transfer, Memo, Seized. */
+    /** Takes tokens away from a holder. Emits Transfer, Memo and Seized. */
     seize: (request: MemoTransfer) => {
       const transfer = toTokenTransfer(request)
       return inject(() => addSeizure(buildFundedTransfer(transfer, operator), transfer, request.memo))
     },
-    /** A transfer, mint or burn with a memo: Transfer, Memo. */
+    /** Transfers, mints or burns tokens with a memo. Emits Transfer and Memo. */
     transferWithMemo: (request: MemoTransfer) => {
       const transfer = toTokenTransfer(request)
       return inject(() => addMemo(buildFundedTransfer(transfer, senderOf(transfer, custodian)), transfer, request.memo))

@@ -50,7 +50,7 @@ const rpcMessages = {
 const streamDescription =
   'The stream sends hello, subscribed, a gap if messages are missing, a snapshot of each token, the replay and live; live messages follow.'
 
-/** The streams as AsyncAPI 3.0. Its default dialect is JSON Schema draft 07. */
+/** Describes the streams as AsyncAPI 3.0, whose default dialect is JSON Schema draft 07. */
 export function asyncApi() {
   return {
     asyncapi: '3.0.0',

@@ -101,5 +101,5 @@ ${parts(openApiDocument, schemaNames)}
 </html>
 `
 
-/** The page at `/docs`: both documents and code to copy, in one file that loads nothing else. */
+/** The page at `/docs`: the OpenAPI and AsyncAPI documents and code to copy, in one file that loads nothing else. */
 export const page = { body: String(body), policy: contentSecurityPolicy } as const

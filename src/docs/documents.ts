@@ -11,7 +11,7 @@ const JSON_TYPE = 'application/json'
 const SCHEMA_TYPE = 'application/schema+json'
 const ETAG_BYTES = 16
 
-/** Every document by its path. They do not change while the process runs, so they are made once. */
+/** Every document by its path. A document does not change while the process runs, so it is made once. */
 export const documents = new Map([
   ['/openapi.json', documentOf(JSON_TYPE, prettyJson(openApi()))],
   ['/asyncapi.json', documentOf(JSON_TYPE, prettyJson(asyncApi()))],

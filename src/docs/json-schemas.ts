@@ -26,8 +26,8 @@ type Schemas = Readonly<Record<string, JsonSchema>>
 type JsonSchemaDraft = 'draft-2020-12' | 'draft-07'
 
 /**
- * Every registered schema by its name. Schemas allow unknown fields, because the contract may grow. `refPrefix` is the path
- * of named schemas in the target document.
+ * Returns every registered schema by its name. Schemas allow unknown fields, because the contract may grow. `refPrefix`
+ * is the path of named schemas in the target document.
  */
 export function namedSchemas(refPrefix: string, target: JsonSchemaDraft = 'draft-2020-12'): Schemas {
   const { schemas } = z.toJSONSchema(schemaRegistry, {
@@ -35,7 +35,7 @@ export function namedSchemas(refPrefix: string, target: JsonSchemaDraft = 'draft
     io: 'input',
     uri: (id) => `${refPrefix}${id}`,
     unrepresentable: 'any',
-    // Omits the bounds of safe integers, which tell a reader nothing.
+    // Omits the greatest and the least integer of JavaScript, which tell a reader nothing.
     override: ({ jsonSchema }) => {
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
@@ -46,12 +46,12 @@ export function namedSchemas(refPrefix: string, target: JsonSchemaDraft = 'draft
   )
 }
 
-/** A query string as an object schema of its parameters. */
+/** Describes a query string as an object, with a property for each parameter. */
 export function querySchema(query: z.ZodObject): JsonSchema {
   const { $schema: _draft, ...schema } = z.toJSONSchema(query, {
     io: 'input',
     unrepresentable: 'any',
-    // The pattern is of a number's text, not of the number.
+    // Omits the pattern of a number, which describes its text.
     override: ({ jsonSchema }) => {
       if (jsonSchema.type !== 'string') delete jsonSchema.pattern
     },
@@ -59,7 +59,7 @@ export function querySchema(query: z.ZodObject): JsonSchema {
   return schema
 }
 
-/** Message types on the tape, of a connection, and from a client. */
+/** The types of messages on the tape, of messages about a connection, and of messages from a client. */
 export const messageTypes = {
   updates: Update.options.map(({ shape }) => shape.type.value),
   notices: Notice.options.map(({ shape }) => shape.type.value),
@@ -73,7 +73,7 @@ export const isMessageType = (name: string): boolean =>
 
 const DEFS = '#/$defs/'
 
-/** A self-contained schema with examples for each message type, and `message` for every message to a listener. */
+/** Makes a self-contained schema with examples for each message type, and `message` for every message to a listener. */
 export function publishedSchemas(): ReadonlyMap<string, JsonSchema> {
   const schemas = namedSchemas(DEFS)
   const publish = (title: string, schema: JsonSchema | undefined): readonly [string, JsonSchema] => {

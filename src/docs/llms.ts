@@ -7,7 +7,6 @@ import { describedRoutes } from './route-texts.ts'
 import { CAVEAT, closeCodesText, serviceDescription } from './shared-texts.ts'
 import { ORIGIN } from './snippets.ts'
 
-/** The document for language models. */
 export function llms(): string {
   const { schemas } = openApi().components
   const describe = (type: string) => `- [${type}](/schemas/${type}.json): ${schemas[type]?.description}`

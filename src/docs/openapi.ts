@@ -37,7 +37,7 @@ export function openApi() {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'The relay that serves this document.' }],
-    // Only some relays require an API key.
+    // The empty entry stands for relays that require no API key.
     security: [{}, { bearer: [] }, { key: [] }],
     tags: [...new Set(describedRoutes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths: Object.fromEntries(describedRoutes.map((route) => [route.path, { [route.method]: operationOf(route) }])),
@@ -109,7 +109,7 @@ function parametersOf(query: z.ZodObject) {
   }))
 }
 
-/** Parameters with a comma list. They are arrays in a `subscribe`, whose schema describes the items. */
+/** Parameters whose value is a list with commas. In a `subscribe` each is an array, whose schema describes the items. */
 const listParameters: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
   Object.entries(namedSchemas(SCHEMA_REF_PREFIX).subscribe?.properties ?? {}).flatMap(([name, schema]) => {
     const { description: _description, ...list } = withoutNull(schema)
@@ -117,7 +117,7 @@ const listParameters: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
   }),
 )
 
-/** A query string can omit a parameter, but cannot set it to null. */
+/** Removes null from a schema, because a query string can omit a parameter, but cannot set it to null. */
 function withoutNull(schema: JsonSchema): JsonSchema {
   if (Array.isArray(schema.type)) {
     const [type] = schema.type.filter((candidate: unknown) => candidate !== 'null')

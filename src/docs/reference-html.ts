@@ -33,7 +33,7 @@ ${Object.entries(operation.responses).map(([status, response]) => answerRow(stat
 ${refusalRow(operation.responses)}</table></div>
 </section>`
 
-/** Code to copy. Tests find it by the name. */
+/** Shows code to copy. Tests find it by its name. */
 export const copyBlock = (name: string, source: string): Markup =>
   html`<div class="line"><pre data-line="${name}">${source}</pre></div>`
 
@@ -132,7 +132,7 @@ function typeOf(schema: JsonSchema): Markup {
   return html`${[schema.type ?? 'anything'].flat().join(' or ')}`
 }
 
-/** Alternatives to name. If there are more, only their number is given. */
+/** Limit of the alternatives that are named. If there are more, only their number is shown. */
 const ALTERNATIVES_BOUND = 4
 
 const linkTo = (name: string): Markup =>

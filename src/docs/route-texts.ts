@@ -13,13 +13,11 @@ type RouteText = {
   readonly summary: string
   readonly description?: string
   readonly pathParameters?: Readonly<Record<string, { readonly description: string; readonly example: string }>>
-  /** Request headers with their meaning. */
   readonly requestHeaders?: Readonly<Record<string, string>>
   readonly body?: Media
   readonly responses: readonly RouteResponse[]
-  /** The statuses of its error records. */
+  /** Statuses of the error records that the route may return. */
   readonly refusals: readonly (keyof typeof refusals)[]
-  /** Shell commands to copy. */
   readonly curl: string
 }
 
@@ -93,9 +91,9 @@ const streamResponse = ok('Messages for as long as the connection lasts.', {
   'application/x-ndjson': { schema: message, example: `${JSON.stringify(transfer)}\n` },
   'text/plain': textContent,
 })
-/** The parts of a text that all streams over HTTP share. */
+/** Parts of a route's text that are equal for all streams over HTTP. */
 const listening = { tag: 'Listen', requestHeaders: resumeHeaders, refusals: [400, 401, 403, 404, 429, 503] } as const
-/** The parts of a text that all documents share. */
+/** Parts of a route's text that are equal for all documents. */
 const documentation = { tag: 'Documentation', requestHeaders: etagRequestHeaders } as const
 
 const routeTexts: Readonly<Record<RouteId, RouteText>> = {

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { quickStartLines } from '../protocol/routes.ts'
 
-/** The origin in all code to copy. The page at `/docs` replaces it with its own. */
+/** Origin of the URLs in all code to copy. The page at `/docs` replaces it with the origin of the page. */
 export const ORIGIN = 'http://127.0.0.1:8080'
 
 const [curl = '', wscat = '', browser = ''] = quickStartLines(ORIGIN.replace('http://', ''), 'AAPLc')
 
-/** The programs are files, so that the tools of their languages can read them. */
+/** Reads a program. Programs are files, so that the tools of their languages can read them. */
 export const program = (file: string): string => readFileSync(new URL(`./programs/${file}`, import.meta.url), 'utf8')
 
 const followNote =

@@ -22,7 +22,7 @@ const recordFields = {
 
 type Fields = ReadonlyMap<string, string>
 
-/** Fields that several messages share, printed once. Their texts are those of one message that has all of them. */
+/** Fields that several messages share, and that are printed once, with the texts of one message that has all of them. */
 type SharedPart = { readonly name: string; readonly description: string; readonly fields: Fields }
 
 const movements = typesOfKind('movement')
@@ -92,7 +92,7 @@ export function typescriptTypes(): string {
 function indent(text: string): string {
   let depth = 0
   const lines = text.split('\n').map((line) => {
-    // Ignores comments. Two brackets that open together indent once.
+    // Ignores brackets in comments. Two brackets that open together indent once.
     const code = line
       .trim()
       .replace(/^\/\*\*.*|^\/\/.*/, '')
@@ -122,7 +122,7 @@ ${Object.entries(recordFields)
   .join('')}  readonly [field: string]: unknown
 }`
 
-/** A schema as a type. An object refers to the parts for the fields that they contain. */
+/** Prints a schema as a type. An object refers to the parts for the fields that they contain. */
 function typeOf(schema: JsonSchema, parts: readonly SharedPart[] = []): string {
   const { $ref, anyOf, oneOf, allOf, type, enum: values, const: value } = schema
   if (typeof $ref === 'string') return typeNameOf($ref.slice(REF_PREFIX.length))
@@ -170,20 +170,20 @@ function objectType(schema: JsonSchema, parts: readonly SharedPart[]): string {
   return `${composed(own, parts)} & FromLog<${unionOf(others.map((one) => JSON.stringify(one)))}>`
 }
 
-/** Whether the source of a change may be a log: only then it has the place of the log. */
+/** Whether the source of a change may be a log. Only then it has the fields of the log's place. */
 const isOfLog = (properties: NonNullable<JsonSchema['properties']>, required: readonly string[]): boolean =>
   'key' in properties && !required.includes('key') && properties.source?.enum?.includes('log') === true
 
 const fromLogType = `{ readonly source: "log" } & OnChain | { readonly source: Other } & { readonly [Field in keyof OnChain]?: never }`
 
-/** Each field of an object as a line of a type, with its comment. */
+/** Prints each field of an object as a line of a type, with its comment. */
 function fieldsOf({ properties = {}, required = [] }: JsonSchema, parts: readonly SharedPart[] = []): Fields {
   const nameOf = (name: string) => `${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.includes(name) ? '' : '?'}`
   const textOf = (name: string, schema: JsonSchema) => `${commentOf(schema)}readonly ${nameOf(name)}: ${typeOf(schema, parts)}\n`
   return new Map(Object.entries(properties).map(([name, schema]) => [name, textOf(name, schema)]))
 }
 
-/** The text of a type with these fields: it names each part whose fields are all among them, and lists the other fields. */
+/** Prints a type with these fields: it names each part whose fields are all among them, and lists the other fields. */
 function composed(fields: Fields, parts: readonly SharedPart[], more = ''): string {
   const type = /: (.+)\n$/.exec(fields.get('type') ?? '')?.[1] ?? ''
   const found = parts.filter((part) => [...part.fields].every(([name, text]) => isSameField(name, text, fields.get(name))))
@@ -192,7 +192,7 @@ function composed(fields: Fields, parts: readonly SharedPart[], more = ''): stri
   return [...names, ...(rest.size > 0 || more !== '' ? [literalOf(rest, more)] : [])].join(' & ')
 }
 
-/** The type of a message is the parameter of a part. */
+/** Whether two fields are equal. The field `type` always is, because it is the parameter of a part. */
 const isSameField = (name: string, text: string, other: string | undefined): boolean =>
   name === 'type' ? other !== undefined : text === other
 

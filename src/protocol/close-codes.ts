@@ -1,4 +1,4 @@
-/** The first two digits are a rule: 40xx do not reconnect unchanged, 41xx reconnect with backoff, 42xx resume at your position. */
+/** The first two digits tell a client what to do. 40xx: change the request first. 41xx: reconnect with backoff. 42xx: resume. */
 export const closeCodes = {
   protocol: 4000,
   forbidden: 4003,
@@ -13,12 +13,12 @@ export const closeCodes = {
 
 export type CloseReason = keyof typeof closeCodes
 
-/** Empty if the client ended the connection. */
+/** Returns the close code of a reason; empty if the client ended the connection. */
 export const closeCodeOf = (reason: CloseReason | 'client'): number | '' => (reason === 'client' ? '' : closeCodes[reason])
 
-/** RFC 6455 leaves 123 bytes for a close reason. */
+/** Limit of a close reason in RFC 6455. */
 const REASON_BOUND_BYTES = 123
 
-/** Writes `<word> <position>`. The client resumes from the position. */
+/** Writes `<word> <position>`, so that the client can resume from the position. */
 export const formatCloseReason = (reason: CloseReason, position: string | null): string =>
   (position ? `${reason} ${position}` : reason).slice(0, REASON_BOUND_BYTES)

@@ -5,7 +5,7 @@ export type Example = { readonly type: string } & Readonly<Record<string, unknow
 
 export const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8')
 
-/** Every message in the json blocks of the contract page. A block contains one message, or one in each line. */
+/** All messages in the JSON blocks of the contract page. A block contains one message, or one in each line. */
 export const examples: readonly Example[] = [...readme.matchAll(/^```json\n([\s\S]*?)^```$/gm)].flatMap(([, codeBlock = '']) =>
   codeBlock.startsWith('{\n')
     ? [JSON.parse(codeBlock)]

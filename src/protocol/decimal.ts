@@ -3,12 +3,12 @@ export type Decimal = { readonly units: bigint; readonly scale: number }
 
 /** Limit of digits on either side of the point, more than any price or multiplier needs. It bounds the work for one number. */
 const DIGITS_BOUND = 400
-/** The longest text that `formatDecimal` writes: `parseDecimal` must accept it. */
+/** Length of the longest text that `formatDecimal` writes, which `parseDecimal` must accept. */
 const TEXT_BOUND_CHARS = '-.'.length + 2 * DIGITS_BOUND
 
 const decimalPattern = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
-/** Parses a JSON number exactly: it never becomes a float. */
+/** Parses a JSON number exactly, without a float. Returns null if it is no number, or has too many digits. */
 export function parseDecimal(text: string): Decimal | null {
   const match = text.length > TEXT_BOUND_CHARS ? null : decimalPattern.exec(text)
   if (!match) return null
@@ -38,11 +38,11 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
 
 export const amountOf = (raw: bigint, decimals: number): string => formatDecimal({ units: raw, scale: decimals })
 
-/** Rounds the shares of `raw` down to base units, as the token contract does. */
+/** Returns the shares that `raw` stands for, rounded down to base units as in the token contract. */
 export const sharesOf = (raw: bigint, multiplier: Decimal, decimals: number): string =>
   amountOf((raw * multiplier.units) / tenTo(multiplier.scale), decimals)
 
-/** Multiplies amount and price, and rounds half up to two decimals. */
+/** Returns the product of amount and price, rounded half up to two decimals. */
 export function referenceValueOf(raw: bigint, decimals: number, price: Decimal): string {
   const hundredfold = raw * price.units * 100n
   const unit = tenTo(decimals + price.scale)

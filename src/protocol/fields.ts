@@ -32,7 +32,7 @@ export const Key = registerSchema(
   z.string().regex(/^(0|[1-9]\d*)-0x[0-9a-f]{64}-(0|[1-9]\d*)$/),
 )
 
-/** A key has no block hash, because that is null until the block is sealed. */
+/** Makes a key. It contains no block hash, because the hash is null until the block is sealed. */
 export const formatKey = (block: number, tx: Hex, logIndex: number): string => `${block}-${tx}-${logIndex}`
 export const blockOf = (key: string): number => Number.parseInt(key, 10)
 export const txOf = (key: string): Hex => key.split('-')[1] as Hex

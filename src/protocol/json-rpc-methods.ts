@@ -46,7 +46,7 @@ export const LogFilter = z.object(
 )
 export type LogFilter = z.infer<typeof LogFilter>
 
-/** In a filter, null and an empty list match every address or topic. */
+/** Makes a test of logs. In a filter, null and an empty list match every address or topic. */
 export function logMatcher({ address, topics }: LogFilter): (log: MatchableLog) => boolean {
   const addresses = lowercaseSet(address)
   const topicSets = (topics ?? []).map(lowercaseSet)
@@ -58,7 +58,7 @@ export function logMatcher({ address, topics }: LogFilter): (log: MatchableLog) 
     })
 }
 
-/** The address and the topics are in lower case. */
+/** A log whose address and topics are in lower case. */
 type MatchableLog = { readonly address: string; readonly topics: readonly string[] }
 
 const lowercaseSet = (values: string | readonly string[] | null | undefined): ReadonlySet<string> =>
@@ -70,7 +70,7 @@ const RangeFilter = LogFilter.extend({
   blockHash: WordParam.nullish(),
 }).refine((filter) => Object.values(filter).some((value) => value != null), 'a filter with at least one criterion')
 
-/** Methods that the relay serves. `public`: public endpoints serve the method too. */
+/** Methods that the relay serves. `public`: whether public endpoints serve the method too. */
 export const methods = {
   eth_getBlockByNumber: { params: z.tuple([BlockParam, z.boolean({ error: 'true or false' })]), public: true },
   eth_getLogs: { params: z.tuple([RangeFilter]), public: true },
@@ -88,7 +88,7 @@ export type Params<M extends Method> = z.infer<(typeof methods)[M]['params']>
 
 export const Calldata = hex('data in hex', /^0x([0-9a-fA-F]{2})*$/)
 
-/** The relay makes these calls itself, does not serve them to clients, and must work without their results. */
+/** Calls that the relay makes, but does not serve to clients. It must work without their results. */
 const callMethods = { eth_call: { params: z.tuple([z.object({ to: AddressParam, data: Calldata }), BlockParam]) } } as const
 
 type CallMethod = keyof typeof callMethods

@@ -84,7 +84,7 @@ const TokenWarning = registerSchema(
 )
 export type TokenWarning = z.infer<typeof TokenWarning>
 
-/** Fields that a snapshot shares with the answer about one token. */
+/** Fields that a `snapshot` shares with the answer of `/v1/tokenized-stocks/{selector}`. */
 export const tokenStateFields = {
   symbol: z.string(),
   address: Address,

@@ -90,7 +90,7 @@ function movementOf(update: Omit<Movement, 'id' | 'prev' | 'time'>): string {
 const locationOf = ({ stage, late, block, tx }: { stage: Stage; late: boolean; block: Block; tx: { hash: string } }): string =>
   `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
 
-/** Updates from the list and the clock have no log, and so no location. */
+/** Writes the location of an update. An update from the list or the clock has no log, and so no location. */
 const optionalLocationOf = ({ stage, late = false, block, tx }: Partial<Parameters<typeof locationOf>[0]>): string =>
   stage && block && tx ? `  ${locationOf({ stage, late, block, tx })}` : ''
 
@@ -98,7 +98,7 @@ const navOf = (nav: Nav): string =>
   nav.price === null ? nav.state : `${nav.price} (${navStateOf(nav)}, ${nav.age_s ?? '?'} s old)`
 const navStateOf = ({ state, frozen }: Nav): string => (frozen ? `${state}, frozen` : state)
 
-/** The NAV is in dollars, so a line with a basis says that the currency is taken as one dollar. */
+/** Writes a quote. The NAV is in dollars, so a basis takes the currency as one dollar, and the line says so. */
 function quoteOf({ venue, price, state, basis, basis_bps, nav }: Quote): string {
   const place = `${venue.currency.symbol} on ${venue.kind.replace('_', ' ')}`
   if (price === null) return `${state}, ${place}`

@@ -9,7 +9,7 @@ export const ErrorRecord = registerObject('ErrorRecord', 'Why a request is refus
 })
 export type ErrorRecord = z.infer<typeof ErrorRecord>
 
-/** Ends a request. The message names the wrong parameter and what to do. */
+/** Thrown to end a request. The message names the wrong parameter, and says what to do. */
 export class Refusal extends Error {
   readonly code: number
   readonly reason: string

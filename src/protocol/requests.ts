@@ -10,7 +10,7 @@ export const MESSAGE_BOUND_BYTES = 4_096
 
 const KEY_BOUND_CHARS = 512
 
-/** Some clients send null if they do not number their requests. */
+/** Accepts null, which some clients send if they do not number their requests. */
 const req = RequestId.nullish().transform((given) => given ?? undefined)
 
 /** Messages that a client may send on a WebSocket. */
@@ -30,7 +30,7 @@ export const Request = z.discriminatedUnion('type', [
 ])
 export type Request = z.infer<typeof Request>
 
-/** `text` is null for a binary message. */
+/** Reads a message of a client. `text` is null for a binary message. */
 export function readRequest(text: string | null): Request {
   if (text === null) throw new Refusal(400, 'binary', 'Messages are JSON text, not binary.')
   const parsed = parseJson(text)
@@ -48,5 +48,5 @@ export function readRequest(text: string | null): Request {
 
 const WithReq = z.object({ req })
 
-/** Undefined also if the message is unreadable. */
+/** Returns the `req` of a message; undefined if there is none, or if the message is unreadable. */
 export const reqOf = (text: string | null): string | number | undefined => WithReq.safeParse(parseJson(text ?? '')).data?.req

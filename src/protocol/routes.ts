@@ -7,11 +7,11 @@ type RouteDefinition = {
   /** `{name}` stands for one part of the path. */
   readonly path: string
   readonly query?: z.ZodObject
-  /** Advice to a client that uses another method. Without it, the relay advises GET. */
+  /** Advice in the refusal of another method. Without it, the relay advises GET. */
   readonly otherMethods?: string
 }
 
-/** In the order in which a new user needs them. Handlers, 405 answers and documents are derived from this table. */
+/** All routes, in the order in which a new user needs them. Handlers, 405 answers and documents are derived from this table. */
 const table = {
   tail: { method: 'get', path: '/v1/tail/{symbol}', query: StreamQuery.omit({ symbols: true, format: true, events: true }) },
   streamOne: { method: 'get', path: '/v1/stream/{symbol}', query: StreamQuery.omit({ symbols: true }) },
@@ -41,7 +41,7 @@ const table = {
   contract: { method: 'get', path: '/docs/contract' },
 } as const satisfies Readonly<Record<string, RouteDefinition>>
 
-/** Also the name of the operation in the OpenAPI document. */
+/** Name of a route, and of its operation in the OpenAPI document. */
 export type RouteId = keyof typeof table
 
 export const routes: Readonly<Record<RouteId, RouteDefinition>> = table

@@ -1,27 +1,27 @@
 import type { Message } from './notices.ts'
 import { formatTextLine } from './readable-line.ts'
 
-/** `json` is the serialized message: the relay serializes it once for all formats. */
+/** Writes a message in the bytes of a format. `json` is the message, serialized once for all formats. */
 type Framing = (message: Message, json: string) => string
 
-/** A row gives the bytes, headers, counter in `/v1/status` and value of `format`. WebSocket has no row: it frames bytes. */
+/** A row of the table: bytes, headers, counter in `/v1/status` and value of `format`. WebSocket has no row: it frames bytes. */
 type HttpFormat = {
-  /** Name in the documents and in `/v1/status`. */
+  /** Name of the format in the documents and in `/v1/status`. */
   readonly title: string
   readonly mediaType: string
-  /** An `Accept` header may choose the format. If it prefers several equally, the first row wins. */
+  /** Whether an `Accept` header may choose the format. If it prefers several formats equally, the first row is used. */
   readonly isNegotiable: boolean
-  /** A stream has heartbeats without being asked for them. */
+  /** Whether a stream has heartbeats without a request for them. */
   readonly hasHeartbeats: boolean
-  /** A refusal is one line for people, not the error record. */
+  /** Whether a refusal is one line for people instead of the error record. */
   readonly refusesInWords: boolean
-  /** Text before the first message. A browser waits `retryMs` before it reconnects. */
+  /** Returns the text before the first message. It tells a browser to wait `retryMs` before it reconnects. */
   readonly preface: (retryMs: number) => string
-  /** Framings by the name of the transport. A second one is for `events=named`. */
+  /** Framings by the name of the transport. If there are two, the second one is for `events=named`. */
   readonly variants: Readonly<Record<string, Framing>>
 }
 
-/** Serialized JSON contains no line breaks, so one `data:` line is enough. */
+/** Writes an event of SSE. Serialized JSON contains no line breaks, so one `data:` line is enough. */
 const sseEvent =
   (isNamed: (message: Message) => boolean): Framing =>
   (message, json) => {
@@ -62,7 +62,7 @@ const httpFormats = {
 
 export type FormatName = keyof typeof httpFormats
 export type HttpVariant = { [Name in FormatName]: keyof (typeof httpFormats)[Name]['variants'] }[FormatName]
-/** All listeners of a transport receive identical bytes. */
+/** A kind of frame: each message has identical bytes for all listeners of a transport. */
 export type Transport = 'ws' | HttpVariant
 
 export const DEFAULT_FORMAT: FormatName = 'sse'
@@ -72,7 +72,7 @@ export const negotiableFormats = formatNames.filter((name) => formatOf(name).isN
 export const mapFormats = <Mapped>(map: (format: HttpFormat, name: FormatName) => Mapped) =>
   Object.fromEntries(formatNames.map((name) => [name, map(httpFormats[name], name)])) as Record<FormatName, Mapped>
 
-/** The default transport of a format is first. */
+/** Returns the transports of a format, the default one first. */
 export const variantsOf = (name: FormatName) => Object.keys(httpFormats[name].variants) as [HttpVariant, ...HttpVariant[]]
 export const transports: readonly Transport[] = ['ws', ...formatNames.flatMap(variantsOf)]
 export const framings = Object.assign({}, ...formatNames.map((name) => httpFormats[name].variants)) as Readonly<

@@ -44,7 +44,7 @@ const globalSchema = <Type extends string, Fields extends z.ZodRawShape>(type: T
 const Late = z.boolean().describe('First published when its block was already sealed; not new.')
 const factFields = { key: Key, stage: Stage, late: Late }
 const locationFields = { block: Block, tx: Tx }
-/** Present when `source` is `log`, not `list` or `clock`. */
+/** Fields that a message has only if `source` is `log`, not `list` or `clock`. */
 const optionalLogFields = z.object({ ...factFields, ...locationFields }).partial().shape
 
 const Amount = DecimalText.nullable().describe('raw / 10^decimals; null if the decimals are unknown.')
@@ -137,23 +137,23 @@ const OtherLog = updateSchema('log', 'A log of a listed token that has no messag
   ...locationFields,
 })
 
-/** Everything else about a type is derived from its row, and printed into the SDK. */
+/** A row of the table of update types. Everything else about a type is derived from its row, and printed into the SDK. */
 type UpdateRow = {
   readonly schema: z.ZodObject<{ readonly type: z.ZodLiteral<string> } & z.ZodRawShape>
   /**
-   * Three kinds have a key, which a retract or an amend may follow: `movement` of tokens, `change` of a token's state, and
-   * any other `event`. A `fate` seals, amends or retracts a key. `state` and `reading` have no key; a new reading replaces
-   * the last one.
+   * Three kinds have a key, which may be amended and retracted: `movement` of tokens, `change` of a token's state, and
+   * any other `event`. A `fate` seals, amends or retracts a key. `state` and `reading` have no key; a new reading
+   * replaces the last one.
    */
   readonly kind: 'movement' | 'change' | 'event' | 'fate' | 'state' | 'reading'
-  /** A selection that names no types contains this type. */
+  /** Whether a selection that names no types contains this type. */
   readonly isDefault: boolean
-  /** Eviction by count may delete the message; with `byKeys`, only if it may delete every publication of its keys. */
+  /** Whether eviction by count may delete the message. `byKeys`: only if it may delete every publication of its keys. */
   readonly isEvictable: boolean | 'byKeys'
 }
 
 type FactRow = UpdateRow & {
-  /** Fields that depend on the log alone, not on source, time, block or NAV. Facts with equal fields have equal content. */
+  /** Fields that depend on the log alone, not on source, time, block or NAV. Facts have equal content if these are equal. */
   readonly content: readonly string[]
 }
 
@@ -300,7 +300,7 @@ export const typesOfKind = <const K extends Kind>(...kinds: readonly K[]): reado
   updateTypes.filter((type): type is TypeOfKind<K> => kinds.some((kind) => kind === updateRows[type].kind))
 
 export const defaultTypes: readonly UpdateType[] = updateTypes.filter((type) => updateRows[type].isDefault)
-/** A selection contains these types only if it names them. */
+/** Types that a selection contains only if it names them. */
 export const namedTypes = updateTypes.filter((type) => !updateRows[type].isDefault)
 export const followingTypes = typesOfKind('fate')
 export const globalTypes = updateTypes.filter((type) => updateRows[type].schema.shape.address instanceof z.ZodNull)

@@ -44,7 +44,7 @@ function mistakeOf(shell: string, others: readonly string[]): string {
   return `'${shell}' is none of ${completionShells.join(', ')}. ${adviceFor(shell, completionShells)}`
 }
 
-/** If the line names no command, the script completes the flags of the first one. */
+/** If the line names no command, the script completes the flags of the first command. */
 function bashScript(commands: readonly CompletedCommand[]): string {
   return `_stocktape() {
   local word=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]} command=${commands[0]?.name} flags='' words=''
@@ -66,7 +66,7 @@ complete -o default -F _stocktape stocktape
 `
 }
 
-/** The value of a flag is one of its choices, or else completed by the default of the shell, which is files. */
+/** Completes the value of a flag with its choices. For a flag without choices, the shell completes file names. */
 function bashValues({ name, flags }: CompletedCommand): string[] {
   const withValue = Object.entries(flags).filter(([, { type }]) => type === 'string')
   const pattern = (flag: string): string => quoted(`${name} --${flag}`)

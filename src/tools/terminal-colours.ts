@@ -7,13 +7,13 @@ export const withColours: Paint = (colour, text) => (text === '' ? '' : `\u001b[
 export const withoutColours: Paint = (_, text) => text
 
 type ColourChoice = {
-  /** True for `--color`, false for `--no-color`. */
+  /** True for `--color`, false for `--no-color`, undefined without a flag. */
   readonly flag: boolean | undefined
   readonly isTerminal: boolean
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** The flag wins over NO_COLOR and FORCE_COLOR, which win over the kind of output. */
+/** Decides on colours by the flag, else by NO_COLOR, else by FORCE_COLOR, else by whether the output is a terminal. */
 export function paintFor({ flag, isTerminal, env }: ColourChoice): Paint {
   const isForced = env.FORCE_COLOR !== undefined && env.FORCE_COLOR !== '' && env.FORCE_COLOR !== '0'
   const isWanted = flag ?? (env.NO_COLOR ? false : isForced || isTerminal)

@@ -7,7 +7,7 @@ const MIDDLE = HEIGHT / 2
 
 type FlowChartProps = { readonly flow: Flow | undefined; readonly minutesRead: number }
 
-/** Flow by minute: in and minted above the axis, out and burnt below. Minutes before the oldest line are shaded. */
+/** Draws the flow of each minute: in and minted above the axis, out and burnt below. Shades the minutes that were not read. */
 export function FlowChart({ flow, minutesRead }: FlowChartProps) {
   const minutes = flow?.minutes ?? []
   const largest = Math.max(1, largestOf(minutes))

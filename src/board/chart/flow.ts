@@ -2,17 +2,17 @@ import type { TapeLine } from '../tape/tape-lines.ts'
 
 /** Movements of one token in the last hour, in dollars by the NAV of each movement. */
 export type Flow = FlowSums & {
-  /** Oldest first. */
+  /** Sums of each minute, oldest first. */
   readonly minutes: readonly FlowSums[]
 }
 export type FlowSums = {
-  /** Bought from pools, or received by an address of the filter. */
+  /** Dollars bought from pools, or received by an address of the filter. */
   readonly in: number
-  /** Sold to pools, or sent by an address of the filter. */
+  /** Dollars sold to pools, or sent by an address of the filter. */
   readonly out: number
   readonly minted: number
   readonly burnt: number
-  /** Other movements between holders. */
+  /** Dollars of all other movements between holders. */
   readonly moved: number
   /** Number of movements without a value: their NAV was missing. */
   readonly unvalued: number
@@ -25,7 +25,7 @@ export type FlowSpan = { readonly words: string; readonly minutes: number }
 const MINUTE_MS = 60_000
 export const FLOW_MINUTES = 60
 
-/** Sums the flow of each token, by address: as its pool sees it, or as the addresses of the filter see it. */
+/** Sums the flow of each token, by its address: between its pool and others, or between addresses of the filter and others. */
 export function flowOf(
   lines: readonly TapeLine[],
   nowMs: number,
@@ -59,7 +59,7 @@ const noFlow = (): Sums => ({ in: 0, out: 0, minted: 0, burnt: 0, moved: 0, unva
 type Sides = { readonly type: string; readonly from: string; readonly to: string }
 type Direction = Exclude<keyof FlowSums, 'unvalued'>
 
-/** Tokens that a pool gives are bought. With addresses in the filter, tokens that one of them gets are received. */
+/** Tokens that leave a pool are in. With addresses in the filter, tokens that one of these addresses receives are in. */
 function directionOf({ type, from, to }: Sides, own: ReadonlySet<string>, pool: string | null): Direction {
   if (type === 'mint') return 'minted'
   if (type === 'burn') return 'burnt'

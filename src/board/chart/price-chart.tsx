@@ -8,13 +8,13 @@ export type ChartStretch = { readonly fromMs: number; readonly untilMs: number; 
 
 type ChartProps = Prices & {
   readonly stretches: readonly ChartStretch[]
-  /** Events on the axis, in milliseconds. */
+  /** Times of events that the axis marks, in milliseconds. */
   readonly marks: readonly number[]
   readonly nowMs: number
 }
 
 const HEIGHT = 260
-/** Redraws are rarer than updates, because each takes milliseconds. */
+/** Least interval between two drawings, because each takes milliseconds. */
 const REDRAW_MS = 250
 
 /** Draws NAV and the price on the chain as steps. A line has a break while its value is not known. */
@@ -48,7 +48,7 @@ function KnownChart(props: ChartProps) {
         drawn = latest.current
       }, REDRAW_MS)
     }
-    // A newer relay may no longer have the file that an old page asks for.
+    // A newer relay may lack the file that a page from before its update asks for.
     open().catch(() => setFailed(true))
     return () => {
       isOpen = false
@@ -67,7 +67,7 @@ function KnownChart(props: ChartProps) {
   )
 }
 
-/** Both values at the cursor, and for how long each had been unchanged. */
+/** Returns both values at the cursor, and for how long each had been unchanged. */
 function cursorText({ nav, quote }: ChartProps, cursorMs: number): string {
   const textOf = (points: readonly PricePoint[]) => {
     const point = points.findLast(({ atMs }) => atMs <= cursorMs)
@@ -84,7 +84,7 @@ function chartSentence({ nav, quote }: ChartProps): string {
   return `Chart. NAV ${rangeOf(nav)}, on chain ${rangeOf(quote)}.`
 }
 
-/** Both series on one time axis. The last known value extends until now. */
+/** Returns both series on one time axis. The last known value extends until now. */
 function dataOf({ nav, quote, nowMs }: ChartProps): uPlot.AlignedData {
   const series = [nav, quote].map((points) => new Map(points.map(({ atMs, price }) => [atMs / 1_000, price])))
   const times = [...new Set([...series.flatMap((points) => [...points.keys()]), nowMs / 1_000])].sort((a, b) => a - b)
@@ -104,7 +104,7 @@ function optionsOf(
   props: () => ChartProps,
   onCursor: (atMs: number | null) => void,
 ): uPlot.Options {
-  // A canvas cannot read CSS variables: the element resolves them for the present theme.
+  // The element resolves a CSS variable for the present theme, because a canvas cannot read CSS variables.
   const color = (name: string) => {
     element.style.color = `var(${name})`
     return getComputedStyle(element).color

@@ -1,10 +1,9 @@
 import type { StockState, Update } from '../../sdk/client/index.ts'
 
-/** A price since a time; null if it was not known from then on. */
+/** A price from this time on; null if the price is not known from this time on. */
 export type PricePoint = { readonly atMs: number; readonly price: number | null }
 export type Prices = { readonly nav: readonly PricePoint[]; readonly quote: readonly PricePoint[] }
 
-/** Limit on the points kept for each line. */
 const POINTS_BOUND = 2_000
 const none: readonly PricePoint[] = []
 
@@ -25,7 +24,7 @@ export class PriceSeries {
     if (points.length > POINTS_BOUND) points.splice(0, POINTS_BOUND / 10)
   }
 
-  /** `updates` are older than those in the series, newest first. */
+  /** Adds updates that are older than those in the series. `updates` contains the newest first. */
   prepend(updates: readonly Update[]): void {
     const older = new PriceSeries()
     for (const update of updates.toReversed()) older.apply(update)

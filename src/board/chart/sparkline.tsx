@@ -5,7 +5,7 @@ const WIDTH = 96
 const HEIGHT = 28
 const PAD = 2
 const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
-/** Limit on the points drawn: more could not be distinguished. */
+/** Limit on the points drawn. The eye could not distinguish more. */
 const DRAWN_BOUND = 120
 
 type SparklineProps = Prices & { readonly pointCount: number; readonly untilMs: number }

@@ -24,9 +24,9 @@ import { ServerClock } from './server-clock.ts'
 export type Interruption = { readonly fromMs: number; readonly untilMs: number | null; readonly reason: string | null }
 
 const HEARTBEAT_S = 2
-/** Messages that are read when the page opens, and when a reader scrolls to the oldest line. */
+/** Number of messages that are read when the page opens, and when the reader scrolls to the oldest line. */
 const HISTORY_PAGE = 500
-/** Sizes of the pages that are read after the first one, so that the flow covers more time. */
+/** Sizes of the pages that are read after the first page, so that the flow covers more time. */
 const BACKGROUND_PAGES = [1_000, 1_000, 1_000]
 const READINGS_PAGE = 1_000
 const RAW_BOUND = 200
@@ -36,7 +36,7 @@ const STATUS_INTERVAL_MS = 5_000
 const BUSY_MESSAGES = 20
 const BUSY_INTERVAL_MS = 100
 
-/** The types that the tape lists by default: readings would hide all others. */
+/** Types that the tape lists by default. It omits readings, which would hide all other lines. */
 const listedTypes = updateTypes.filter((type) => ![...namedTypes, ...readingTypes, ...followingTypes].includes(type))
 
 type Type = Update['type']
@@ -55,12 +55,12 @@ export class BoardFeed {
   state: StreamState | null = null
   status: ServiceStatus | null = null
   head: Head | null = null
-  /** The newest messages, newest last. */
+  /** The newest messages of the stream, newest last. */
   readonly raw: StreamItem[] = []
   readonly interruptions: Interruption[] = []
-  /** Time of the last message of each token, by address; of any token under `*`. */
+  /** Time of the last message of each token, by its address. The entry `*` has that of all tokens. */
   readonly lastUpdates = new Map<string, string>()
-  /** Reason for which the stream has ended permanently. */
+  /** Why the stream has ended permanently; null if it has not. */
   failure: string | null = null
   readonly #symbols: string | readonly string[]
   readonly #valueFilters: ValueFilters
@@ -71,7 +71,7 @@ export class BoardFeed {
   #isBusy = false
   #isScheduled = false
   #isReadingHistory = false
-  /** End of the history that has not been read; null before the stream begins. */
+  /** Newest position of the history that has not been read; null before the stream begins. */
   #unread: HistoryEnd | null = null
 
   constructor(page: URL, filter: BoardFilter, former: BoardFeed | null) {
@@ -92,7 +92,7 @@ export class BoardFeed {
     void this.#pollStatus()
   }
 
-  /** Calls back after changes, at most once per frame. Returns a function that unsubscribes. */
+  /** Calls `listener` after changes, at most once per frame. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -112,12 +112,12 @@ export class BoardFeed {
     })
   }
 
-  /** Reads one page at a time, so that none is read twice. After a temporary failure, the next scroll reads the page again. */
+  /** Reads one page at a time, so that no page is read twice. After a temporary failure, the next scroll reads the page again. */
   async #readOnce(read: () => Promise<void>): Promise<void> {
     if (this.#isReadingHistory) return
     this.#isReadingHistory = true
     await read().catch((failure: unknown) => {
-      // A lasting refusal, such as of a position of another tape, means that nothing older can be read.
+      // After a permanent refusal, such as that of a position of another tape, nothing older can be read.
       if (failure instanceof RelayError && failure.code < 500 && failure.code !== 429) this.lines.hasOlder = false
     })
     this.#isReadingHistory = false
@@ -173,7 +173,7 @@ export class BoardFeed {
     this.head = headAfter(this.head, item)
   }
 
-  /** Reads the messages before the first item of the stream, without a hole between the two. */
+  /** Reads the messages before the first item of the stream, so that none is missing between them and the stream. */
   async #readFirstHistory(item: StreamItem): Promise<void> {
     const end: HistoryEnd = item.type === 'snapshot' ? { through: item.as_of } : { before: item.id }
     this.#unread = end
@@ -191,7 +191,7 @@ export class BoardFeed {
   #prepend(page: readonly Update[], hasOlder: boolean): void {
     const oldest = page.at(-1)
     if (oldest) this.#unread = { before: oldest.id }
-    // The page is newest first, so the first message of a token is its last one.
+    // The page is newest first, so the first message of a token in it is the last one of the token.
     for (const update of page)
       if (concernsToken(update) && !this.lastUpdates.has(update.address)) this.lastUpdates.set(update.address, update.time)
     const listed = page.filter((update) => this.#isLine(update))
@@ -237,11 +237,11 @@ export class BoardFeed {
   }
 }
 
-/** A seal only confirms earlier messages. */
+/** Whether a message says something about one token. A seal only confirms earlier messages. */
 const concernsToken = (update: Update): update is Update & { readonly address: string } =>
   update.address !== null && update.type !== 'seal'
 
-/** Raises the heads with each message. The next heartbeat has all of them. */
+/** Raises the heads by a message, before the next heartbeat reports all of them. */
 function headAfter(head: Head | null, item: Update): Head | null {
   if (item.type === 'status') return item.head
   if (head === null || !('block' in item) || !item.block) return head

@@ -1,6 +1,6 @@
-/** A smaller difference is the delay of the network, not a wrong clock. */
+/** Limit of a difference that counts as delay of the network. Above it, the clock of the reader is wrong. */
 const TOLERATED_MS = 2_000
-/** Each measurement is used for one to two periods, so that a clock set while the page is open is noticed. */
+/** Each measurement is used for one to two periods, so that the page notices a clock that is set while the page is open. */
 const PERIOD_MS = 60_000
 
 /** Estimates the relay's time, because the reader's clock may be wrong and ages must be right. */

@@ -5,13 +5,13 @@ import { type PricePoint, PriceSeries, type Prices } from '../chart/price-series
 import { navStateOf } from '../shared/state-words.ts'
 import type { BoardFeed } from './board-feed.ts'
 
-/** Limits on the messages read for one symbol. */
+/** Limit on the NAVs and quotes that are read for one symbol; EVENTS_BOUND is the limit on other messages. */
 const READINGS_BOUND = 3_000
 const EVENTS_BOUND = 200
 
 type SymbolHistory = { readonly readings: readonly Update[]; readonly events: readonly Update[] }
 
-/** Reads the messages of a symbol that are on the tape, oldest first, and again when its state changes. */
+/** Returns the messages of a symbol on the tape, oldest first. Reads them again when the state of the symbol changes. */
 export function useHistory({ address, multiplier, scheduled, paused, nav, session }: StockState, feed: BoardFeed): SymbolHistory {
   const [history, setHistory] = useState<SymbolHistory>({ readings: [], events: [] })
   const state = JSON.stringify([multiplier, scheduled, paused, navStateOf(nav), session?.state])

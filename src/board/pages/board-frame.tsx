@@ -4,7 +4,7 @@ import { type BoardView, type SortKey, sortKeys } from '../shared/board-route.ts
 import { changeView, PageLink } from '../shared/navigation.tsx'
 import { pageSetting, toggleTheme } from '../shared/page-settings.ts'
 
-/** The server writes the setting into the page, so that nothing moves when the stream begins. */
+/** The served page contains the setting `demo`, so that no part of the page moves when the stream begins. */
 export const DemoBanner = ({ feed }: { readonly feed: BoardFeed }) =>
   pageSetting('demo') === 'true' || feed.state?.demo ? (
     <p class="demo" role="note">
@@ -51,7 +51,7 @@ const sortNames: Readonly<Record<SortKey, string>> = {
   updated: 'by update',
 }
 
-/** For tiles and narrow screens, which have no column heads to sort by. */
+/** Sorts tiles, and the list of a narrow screen, which have no column heads. */
 const SortSelect = ({ view }: Pick<ToolsProps, 'view'>) => (
   <select
     class={`sort-select ${view.layout}`}

@@ -8,7 +8,7 @@ import { FilterForm } from '../tape/filter-bar.tsx'
 import { type ProgramKind, programFor, programKinds } from './program-for-filter.ts'
 
 const SHOWN = 30
-/** A snapshot of a token is longer than a screen. */
+/** Limit of the characters shown for one message, since a snapshot is longer than a screen. */
 const SHOWN_CHARACTERS = 1_200
 const COPIED_MS = 1_500
 
@@ -53,7 +53,7 @@ function CopyPanel({ filter }: { readonly filter: BoardFilter }) {
       setCopied(true)
       setTimeout(() => setCopied(false), COPIED_MS)
     } catch {
-      // Pages over plain HTTP have no clipboard: select the text, so that the reader can copy it.
+      // A page over plain HTTP has no clipboard: it selects the text, so that the reader can copy it.
       getSelection()?.selectAllChildren(document.querySelector('.copy-panel pre') ?? document.body)
     }
   }

@@ -36,5 +36,5 @@ const updates = connect(${JSON.stringify(base.href)}).updates(${JSON.stringify(s
 for await (const update of updates) console.log(update)`
 }
 
-/** Quotes a text for a shell: a value from a URL must not end the quotation. */
+/** Quotes a text for a shell, so that a value from a URL cannot end the quotation. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`

@@ -61,9 +61,9 @@ const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, va
 const listAge = (status: ServiceStatus | null): string =>
   status?.stocks.age_s == null ? 'not read yet' : `read ${formatDuration(status.stocks.age_s * 1_000)} ago`
 
-/** A source that starts is down for less than this. */
+/** Time for which a source must be down in an hour to be marked. A source that starts is down for less. */
 const DOWN_MIN_S = 1
-/** A count is marked if it is at least one in this many facts of its hour. */
+/** A count is marked if it is at least one in this number of facts of its hour. */
 const NOTICEABLE_ONE_IN = 50
 const isNoticeable = (count: number, { published }: HourScore): boolean => count > 0 && count * NOTICEABLE_ONE_IN >= published
 

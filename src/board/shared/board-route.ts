@@ -6,7 +6,7 @@ type BoardPage =
   | { readonly name: 'symbol'; readonly symbol: string }
   | { readonly name: 'fact'; readonly key: string }
 
-/** Parameters of the stream. Empty lists select everything. */
+/** Parameters of the stream. An empty list selects everything. */
 export type BoardFilter = {
   readonly symbols: readonly string[]
   readonly types: readonly string[]
@@ -20,7 +20,7 @@ export type BoardView = {
   readonly isDescending: boolean
   readonly search: string
   readonly pins: readonly string[]
-  /** Larger, and without controls. */
+  /** Whether the page is larger and has no controls, for a screen on a wall. */
   readonly isWall: boolean
 }
 export const sortKeys = ['symbol', 'nav', 'quote', 'basis', 'flow', 'updated'] as const
@@ -59,7 +59,7 @@ function pageOf(path: string): BoardPage {
   return { name: 'symbol', symbol: first }
 }
 
-/** Returns a text with a broken escape as it is. */
+/** Decodes a part of a URL. Returns it unchanged if one of its escapes is invalid. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -87,7 +87,7 @@ export const filterParameters = ({ symbols, types, minValue, account }: BoardFil
   ...given('account', account.join()),
 ]
 
-/** Leaves commas as they are, so that a reader can read a list. */
+/** Encodes a parameter except for its commas, so that a person can read a list. */
 const given = (name: string, value: string): readonly string[] =>
   value === '' ? [] : [`${name}=${encodeURIComponent(value).replaceAll('%2C', ',')}`]
 

@@ -1,17 +1,16 @@
 import type { ComponentChildren } from 'preact'
 import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRoute } from './board-route.ts'
 
-/** Returns the route of the page now. */
 export function readRoute(): BoardRoute {
   const route = parseRoute(location.hash)
   const isWall = route.view.isWall || new URLSearchParams(location.search).has('wall')
   return isWall ? { ...route, view: { ...route.view, isWall, layout: 'tiles' } } : route
 }
 
-/** Changes a part of the route, and has the page drawn again. */
+/** Changes a part of the route, and draws the page again. */
 function changeRoute(part: Partial<BoardRoute>): void {
   const hash = formatRoute({ ...readRoute(), ...part })
-  // The browser's Back returns from a page, but not from a search or a sort order.
+  // Only a page is added to the history: the browser's Back does not return from a search or a sort order.
   if (part.page) location.hash = hash
   else history.replaceState(null, '', hash)
   dispatchEvent(new Event('hashchange'))

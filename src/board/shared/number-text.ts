@@ -3,7 +3,7 @@ export const UNKNOWN = '–'
 
 const PLACES_BOUND = 18
 
-/** Rounds an exact decimal half up. A number that would round to 0 without being 0 keeps its first two digits. */
+/** Rounds an exact decimal half up. A small number that would become 0 keeps its first two digits. */
 export function formatDecimal(text: string | null, places: number): string {
   const [, sign = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text ?? '') ?? []
   if (whole === '') return UNKNOWN
@@ -17,10 +17,10 @@ export function formatDecimal(text: string | null, places: number): string {
   return `${minus}${wholeDigits}${shown > 0 ? `.${digits.slice(-shown)}` : ''}`
 }
 
-/** Two places, or four for a price below one. */
+/** Formats a price with two decimals, or with four if it is below one. */
 export const formatPrice = (text: string | null): string => formatDecimal(text, text?.startsWith('0') ? 4 : 2)
 
-/** As many places as the amount has, at most four. */
+/** Formats an amount with the decimals that it has, at most four. */
 export const formatAmount = (text: string | null): string => formatDecimal(text, Math.min(4, text?.split('.')[1]?.length ?? 0))
 
 export const formatCount = (count: number): string => formatDecimal(String(Math.trunc(count)), 0)
@@ -34,7 +34,7 @@ export function formatMoney(dollars: number): string {
   return `$${(size / divisor).toFixed(places)}${unit}`
 }
 
-/** With `+` or a true minus, or without a sign if the text is `$0`. */
+/** Formats dollars with `+` or a true minus. The text `$0` has no sign. */
 export function formatSignedMoney(dollars: number): string {
   const text = formatMoney(dollars)
   return text === '$0' ? text : `${dollars < 0 ? '−' : '+'}${text}`

@@ -50,7 +50,7 @@ const venueNames: Readonly<Record<QuoteMessage['venue']['kind'], string>> = {
 }
 export const venueWords = ({ kind, currency }: QuoteMessage['venue']): string => `${currency.symbol} · ${venueNames[kind]}`
 
-/** Names the NAV that a basis is measured against, and its assumption about the currency. */
+/** Says which NAV a basis is measured against, and that the currency counts as one dollar. */
 export const basisWords = (kind: 'premium' | 'drift', venue: QuoteMessage['venue']): string =>
   `${kind === 'drift' ? 'against a held NAV' : 'against a fresh NAV'}, with ${venue.currency.symbol} taken as 1 USD`
 
@@ -76,7 +76,7 @@ export const reasonSentence = (reason: string): string => (reasonWords as Readon
 
 export type LineStage = 'preconfirmed' | 'sealed' | 'safe' | 'finalized' | 'retracted'
 
-/** The stage of a sealed block by the watermarks. */
+/** Returns the stage of a sealed block: the heads say up to which block the chain is safe and finalized. */
 export function stageByHead(block: number, { safe, finalized }: Pick<Head, 'safe' | 'finalized'>): LineStage {
   if (finalized !== null && block <= finalized) return 'finalized'
   return safe !== null && block <= safe ? 'safe' : 'sealed'

@@ -3,7 +3,7 @@ import { formatBps, formatPrice } from './number-text.ts'
 import { basisWords, navStateOf, navWords, quoteStateWords } from './state-words.ts'
 import { formatAge, formatCountdown } from './time-text.ts'
 
-/** The name of a stock, or its symbol: lists may lack the name. */
+/** Returns the name of a stock, or its symbol if the list has no name for it. */
 export const nameOf = ({ token, symbol }: StockState): string =>
   typeof token.name === 'string' && token.name !== '' ? token.name : symbol
 
@@ -29,7 +29,7 @@ export const warningsText = ({ token_warnings }: StockState): string | null =>
 
 export type Basis = { readonly bps: string; readonly kind: 'premium' | 'drift' }
 
-/** The relay computes the basis with every quote. If the NAV has changed since, the page computes it, so that both agree. */
+/** Returns the basis that the relay computed with the quote. If the NAV has changed since then, computes it again. */
 export function basisOf({ nav, quote }: Pick<StockState, 'nav' | 'quote'>): Basis | null {
   if (quote?.price == null || nav.price === null) return null
   const kind = navStateOf(nav) === 'fresh' ? 'premium' : 'drift'

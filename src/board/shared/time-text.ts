@@ -3,7 +3,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** `0.2 s`, `39 s`, `4 min`, `23 h`, `3 d`. */
+/** Formats a duration as `0.2 s`, `39 s`, `4 min`, `23 h` or `3 d`. */
 export function formatDuration(ms: number): string {
   const size = Math.max(0, ms)
   if (size < SECOND) return `${(Math.floor(size / 100) / 10).toFixed(1)} s`
@@ -13,10 +13,10 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(size / DAY)} d`
 }
 
-/** A duration without tenths of a second, which would flicker. */
+/** Formats a duration without tenths of a second, which would flicker. */
 export const formatAge = (ms: number): string => formatDuration(Math.max(SECOND, ms))
 
-/** `2 d 4 h`, `1:04:09`, `4:09`. */
+/** Formats a duration as `2 d 4 h`, `1:04:09` or `4:09`. */
 export function formatCountdown(ms: number): string {
   const left = Math.max(0, ms)
   if (left >= DAY) return `${Math.floor(left / DAY)} d ${Math.floor((left % DAY) / HOUR)} h`
@@ -32,12 +32,12 @@ const secondsFormat = formatWith({ second: '2-digit' })
 const weekdayFormat = formatWith({ weekday: 'short' })
 const dateFormat = formatWith({ day: 'numeric', month: 'short' })
 
-/** `13:10:19` in the reader's time zone. */
+/** Formats a time as `13:10:19` in the reader's time zone. */
 export const formatClock = (time: string): string => secondsFormat.format(new Date(time))
 
 export const formatTapeTime = (time: string): string => `${formatClock(time)}.${time.slice(20, 23)}`
 
-/** The shortest text that names the moment: `13:10`, `Fri 20:00`, `Nov 4 20:00`. */
+/** Returns the shortest text that names the moment: `13:10`, `Fri 20:00` or `Nov 4 20:00`. */
 export function formatMoment(time: string, nowMs: number): string {
   const date = new Date(time)
   const distance = Math.abs(nowMs - date.getTime())

@@ -5,7 +5,7 @@ import { basisOf, nameOf } from '../shared/stock-texts.ts'
 
 export type SymbolFigures = { readonly flows: ReadonlyMap<string, Flow>; readonly lastUpdates: ReadonlyMap<string, string> }
 
-/** Symbols that match the search: pinned ones first, then by the sort key. Those without a value are last in both directions. */
+/** Returns the stocks that match the search: pinned ones first, then by the sort key. Stocks without a value are always last. */
 export function orderSymbols(stocks: readonly StockState[], view: BoardView, figures: SymbolFigures): StockState[] {
   const wanted = view.search.trim().toLowerCase()
   const pins = new Set(view.pins)

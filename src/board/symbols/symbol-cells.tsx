@@ -61,7 +61,7 @@ const Attention = ({ field, words }: { readonly field?: string; readonly words: 
 type CellProps = {
   readonly field: string
   readonly children: ComponentChildren
-  /** Second line: how far the figure can be trusted, or why there is none. */
+  /** Second line of the cell: how far the number can be trusted, or why there is none. */
   readonly words: string
   readonly look?: string
   readonly title?: string
@@ -107,7 +107,7 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
   )
 }
 
-/** Sign and arrow tell up from down, for readers who do not see the colours. */
+/** Shows the direction by a sign and an arrow, for readers who do not see colours. */
 export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
   const basis = basisOf(stock)
   if (!stock.quote || !basis) return <EmptyCell field="basis" words="no basis" />
@@ -149,7 +149,7 @@ export function FlowCell({ flow, feed }: FlowCellProps) {
   )
 }
 
-/** The list gives the supply as a floating-point number. */
+/** Shows the supply, which the list gives as a floating-point number. */
 export function SupplyCell({ stock: { token, multiplier } }: Pick<StockProps, 'stock'>) {
   const tokens = token.total_supply
   if (typeof tokens !== 'number') return <EmptyCell field="supply" words="unknown" />
@@ -161,7 +161,7 @@ export function SupplyCell({ stock: { token, multiplier } }: Pick<StockProps, 's
   )
 }
 
-/** A changed number flashes once: with another key it is another element, whose animation begins. */
+/** Makes a changed number flash once: with another key it is another element, whose animation begins. */
 function Flash({ value, children }: { readonly value: string | null; readonly children: string }) {
   const first = useRef<string | null | undefined>(value)
   if (first.current !== value) first.current = undefined

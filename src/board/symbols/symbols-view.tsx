@@ -34,7 +34,7 @@ type EntryProps = StockProps & {
   readonly isSelected: boolean
 }
 
-/** The columns after the symbol. Those whose name is a sort key can be sorted by. */
+/** The columns after the symbol. A column whose name is a sort key can be sorted. */
 const columns: readonly { readonly title: string; readonly name: string; readonly View: ComponentType<EntryProps> }[] = [
   { title: 'NAV', name: 'nav', View: NavCell },
   { title: 'On chain', name: 'quote', View: QuoteCell },
@@ -54,7 +54,7 @@ export function SymbolsView(props: SymbolsProps) {
     [feed, view, nowMs, all.length],
   )
   const list = useRef<HTMLDivElement>(null)
-  // The height is known from the second drawing on.
+  // The list has a height only from the second drawing on.
   const page = view.isWall ? wallPageOf(order.length, list.current?.parentElement?.clientHeight ?? 0, nowMs) : null
   const states = new Map(all.map((stock) => [stock.address, stock]))
   const shown = order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND).flatMap((address) => states.get(address) ?? [])
@@ -97,7 +97,7 @@ function EmptySymbols(props: SymbolsProps) {
   if (feed.status?.reason === 'no_list')
     return <p class="empty">The token list has not been read yet. The symbols appear when it is.</p>
   if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
-  // The strip shows the reason.
+  // The strip at the top of the page shows why the stream has ended.
   if (feed.failure !== null) return null
   return (
     <div class="symbols table skeleton" aria-busy="true">
@@ -206,7 +206,7 @@ function SymbolTile(props: EntryProps) {
   )
 }
 
-/** Screen readers read a sentence instead of the figures. */
+/** Links to the page of a symbol. Screen readers read a sentence instead of the numbers. */
 const SymbolLink = ({ stock, nowMs }: EntryProps) => (
   <PageLink page={{ name: 'symbol', symbol: stock.symbol }} class="symbol-link">
     <span aria-hidden="true">

@@ -80,7 +80,7 @@ function FactSummary({ line }: { readonly line: TapeLine }) {
 type ReadFact = { readonly events: readonly Update[]; readonly stage: string; readonly failure: string | null }
 const unread: ReadFact = { events: [], stage: '', failure: null }
 
-/** Reads the messages of a key, and again when its line changes. For a position it reads the one message there. */
+/** Reads the messages of a key, and again when its line changes. For a position, reads the message at that position. */
 function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
   const [read, setRead] = useState(unread)
   useEffect(() => {
@@ -100,7 +100,7 @@ function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
       (failure: unknown) => !abort.signal.aborted && setRead((now) => ({ ...now, failure: `It could not be read: ${failure}` })),
     )
     return () => abort.abort()
-    // Each message about a fact makes a new line object.
+    // Each message about a fact makes a new `line`, so the fact is read again.
   }, [id, feed, line])
   return read
 }

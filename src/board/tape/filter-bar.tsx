@@ -30,7 +30,7 @@ export function FilterChips({ filter }: Pick<FilterProps, 'filter'>) {
   )
 }
 
-/** The limit of the relay. */
+/** Limit of the relay on the addresses of a filter. */
 const ACCOUNTS_BOUND = 20
 const listOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
 const draftOf = (filter: BoardFilter) => ({ ...filter, symbols: filter.symbols.join(', '), account: filter.account.join(', ') })

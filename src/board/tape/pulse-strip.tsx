@@ -39,7 +39,7 @@ export function Strip({ feed, nowMs }: StripProps) {
   )
 }
 
-/** The dot is filled if all is well, amber in trouble, a red ring without data, and grey before the stream begins. */
+/** Returns the look of the dot: `good`, `fair` in trouble, `bad` or `off` without data, and empty before the stream begins. */
 function lookOf(isLive: boolean, source: Source | null, trouble: Trouble | null): string {
   if (!isLive) return trouble === null ? '' : 'off'
   if (source === 'down') return 'bad'
@@ -123,12 +123,10 @@ function factTrouble({ state, lines }: BoardFeed): Trouble | null {
 
 /** Limit on the newest lines by which the source is judged. */
 const JUDGED_LINES = 300
-/** With fewer facts, a share says little. */
 const FACTS_MIN = 50
-/** A smaller share is not reported. */
 const SHARE_MIN = 0.02
 
-/** Reports a source that announced many facts that were not sealed, or did not announce many that were. */
+/** Reports a source that announced many facts that were not sealed, or that did not announce many sealed facts. */
 function unreliableText(lines: readonly TapeLine[]): string | null {
   const facts = lines
     .slice(-JUDGED_LINES)

@@ -2,16 +2,16 @@ import type { Gap, RetractMessage, StreamItem, Update } from '../../sdk/client/i
 import { followedKeys, stageAfter } from '../../sdk/generated/key-life.ts'
 import { updateTypes } from '../../sdk/generated/names.ts'
 
-/** These messages change other lines, or concern the whole chain. */
+/** Types without a line of their own: their messages change other lines, or concern the whole chain. */
 const unlisted = ['seal', 'retract', 'amend', 'finality'] as const
 export type LineUpdate = Exclude<Update, { type: (typeof unlisted)[number] }>
 export const lineTypes = updateTypes.filter((type) => !unlisted.some((other) => other === type))
 
-/** A change makes a new object, so that two lines compare by identity. */
+/** A line of the list. Each change makes a new object, so `===` shows whether a line changed. */
 export type TapeLine = {
-  /** Number in the list, which never changes. Older lines have smaller numbers, also negative ones. */
+  /** Number of the line, which never changes. Older lines have smaller numbers, also negative ones. */
   readonly nth: number
-  /** The key, or the position if there is no key. */
+  /** Key of the fact, or position of the message if it has no key. */
   readonly id: string
   readonly content: LineUpdate | Gap
   readonly isSealed: boolean
@@ -21,24 +21,24 @@ export type TapeLine = {
 
 /** Limit on the lines kept. Older ones are read from the relay again when a reader scrolls to them. */
 const LINES_BOUND = 20_000
-/** Limit on the lines kept while a reader is away from the newest ones. */
+/** Limit on the lines kept while the reader looks at older lines. */
 const HELD_BOUND = 40_000
-/** Dropping one line costs as much as dropping many. */
+/** Number of lines that are dropped at once, because to drop one costs as much as to drop many. */
 const DROPPED_AT_ONCE = 1_000
 
 const numberOf = (line: TapeLine | undefined): number => line?.nth ?? 0
 
-/** The movements and events of the tape, newest last, each at the stage that it has reached. */
+/** The movements and events of the tape, newest last, each with its present stage. */
 export class TapeLines {
   #lines: TapeLine[] = []
   readonly #byId = new Map<string, number>()
-  /** Later messages about facts before the first line, kept for the history that is read afterwards. */
+  /** Ends of facts that are older than the first line, kept for the history that is read afterwards. */
   readonly #endings = new Map<string, (line: TapeLine) => TapeLine>()
   /** Whether there may be messages before the first line. */
   hasOlder = true
-  /** Position of the first line if older ones were dropped. */
+  /** Position of the first line, if older lines were dropped; null otherwise. */
   droppedBefore: string | null = null
-  /** Whether a reader is away from the newest lines, so that the shown ones should stay. */
+  /** Whether the reader looks at older lines, which then stay on the screen. */
   isHeld = false
 
   get all(): readonly TapeLine[] {
@@ -77,7 +77,7 @@ export class TapeLines {
         const { update, changed } = item
         return this.#end(item.key, (line) => ({
           ...line,
-          // The message as it would have been, had it come so at first: it keeps its position and time.
+          // Takes the content of the amend, and keeps the position and the time of the line.
           content: { ...line.content, ...update } as LineUpdate,
           isSealed: stageAfter(line.isSealed ? 'sealed' : 'preconfirmed', item) === 'sealed',
           amended: [...line.amended, ...changed],
@@ -90,7 +90,7 @@ export class TapeLines {
     }
   }
 
-  /** Puts older messages, newest first, before all lines. Their later amends, seals and retracts were applied before. */
+  /** Puts older messages, newest first, before all lines. Applies the ends of their facts that were received earlier. */
   prepend(updates: readonly Update[], hasOlder: boolean): void {
     this.hasOlder = hasOlder
     this.droppedBefore = null
@@ -108,7 +108,7 @@ export class TapeLines {
     if (!hasOlder) this.#endings.clear()
   }
 
-  /** A fact may have been published more than once: its newest line takes the ending. */
+  /** Applies the kept ends of facts to older lines. If a fact has several lines, its newest line ends. */
   #endIn(older: TapeLines): void {
     for (const [key, ending] of this.#endings) {
       if (!older.#byId.has(key)) continue

@@ -52,7 +52,7 @@ export function TapePanel({ filter, ...tape }: TapeProps & { readonly filter: Bo
   )
 }
 
-/** The list, newest on top. While a reader is away from the top, or has paused it, the list does not move. */
+/** Shows the lines, newest on top. The list does not move while the reader has scrolled down or has paused it. */
 function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
   const { lines } = feed
   const scroller = useRef<HTMLDivElement>(null)
@@ -63,7 +63,7 @@ function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
   const first = lines.all[0]?.nth ?? 1
   const count = lines.all.length === 0 ? 0 : anchor - first + 1
   const from = Math.max(0, Math.floor(top / ROW_PX) - MARGIN_ROWS)
-  // The list is never higher than the window.
+  // The list is never higher than the window, so no row below this one is visible.
   const to = Math.min(count, Math.ceil((top + innerHeight) / ROW_PX) + MARGIN_ROWS)
   useEffect(() => {
     if (to >= count - MARGIN_ROWS && count > 0) void feed.readOlder()
@@ -89,7 +89,7 @@ function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
         <ul class="tape-space" style={{ height: `${count * ROW_PX}px` }}>
           {rows.map((line) => {
             if (!line) return null
-            // Only sealed lines change with the heads: without a head, the others are not drawn again.
+            // Only sealed lines depend on the heads. The others receive none, so that a new head does not draw them again.
             const head = line.isSealed ? feed.head : null
             return <TapeRow key={line.nth} top={(anchor - line.nth) * ROW_PX} {...{ line, head }} />
           })}
@@ -105,7 +105,7 @@ function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
   )
 }
 
-/** Returns the number of the line on top, which stays the same while the list is held. */
+/** Returns the number of the line on top, which does not change while the list is held. */
 function useAnchor({ lines }: BoardFeed, isHeld: boolean): number {
   const anchor = useRef<number | null>(null)
   if (!isHeld) anchor.current = null
@@ -162,7 +162,7 @@ const TapeRow = memo(({ line, top, head }: RowProps) => {
   )
 })
 
-/** A small clock. The title and the sentence of the line explain it. */
+/** Marks a late line with a small clock, which the title and the sentence of the line explain. */
 const LateMark = ({ detail }: { readonly detail: string }) => (
   <>
     <svg class="clock" viewBox="0 0 12 12" aria-hidden="true">

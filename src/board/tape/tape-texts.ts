@@ -7,7 +7,7 @@ import type { TapeLine } from './tape-lines.ts'
 export type LineText = {
   readonly symbol: string
   readonly type: string
-  /** The number on the right, such as the amount. */
+  /** Number at the right of the line, such as the amount. */
   readonly figure: string
   readonly detail: string
   readonly value: string
@@ -63,7 +63,7 @@ export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap
 const amountText = ({ amount, raw }: { readonly amount: string | null; readonly raw: string }): string =>
   amount === null ? `${raw} raw` : formatAmount(amount)
 
-/** A value below half a cent is not shown as 0. */
+/** Formats a value. A value below half a cent is not shown as 0. */
 function valueText({ reference_value, raw }: { readonly reference_value: string | null; readonly raw: string }): string {
   if (reference_value === null) return 'no NAV'
   return reference_value === '0.00' && raw !== '0' ? '< $0.01' : `≈ $${formatDecimal(reference_value, 2)}`
@@ -98,7 +98,7 @@ export function lineRemark({ content, retraction, amended }: TapeLine): string |
   return null
 }
 
-/** For screen readers. */
+/** Describes a line in one sentence, for screen readers. */
 export function lineSentence(line: TapeLine, head: Head | null): string {
   const { symbol, type, figure, value, detail } = lineText(line)
   const stage = stageOf(line, head)

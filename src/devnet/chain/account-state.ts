@@ -17,7 +17,7 @@ export const storageKey = (address: Hex, slot: Hex) => `slot ${address} ${slot}`
 const SLOTS_BOUND = 10_000
 const slotCache = new Map<string, Hex>()
 
-/** A mapping's slot for a key, as Solidity lays it out: keccak256(key ++ base). The results are cached. */
+/** Returns the slot of a mapping's key, computed as in Solidity: keccak256(key ++ base). Results are cached. */
 export const mappingSlot = (key: Hex, base: Hex): Hex => {
   const cacheKey = key + base
   const cached = slotCache.get(cacheKey)
@@ -49,7 +49,7 @@ export class AccountState {
     this.#pending.set(key, change(this.readPending(key)))
   }
 
-  /** Seals the pre-confirmed values. Returns the previous values of their keys. */
+  /** Seals the pre-confirmed values. Returns the values that their keys had before. */
   seal(): StateValues {
     const valuesBefore = new Map<string, bigint>()
     for (const [key, value] of this.#pending) {

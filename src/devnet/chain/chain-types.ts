@@ -7,7 +7,7 @@ export type DevnetLog = EmittedLog & {
   blockHash: Hex
   blockNumber: Hex
   blockTimestamp: Hex
-  /** Present if several blocks share a second. */
+  /** Time in milliseconds. Present only if several blocks share a second. */
   blockTimestampMs?: Hex
   transactionHash: Hex
   transactionIndex: Hex
@@ -15,7 +15,7 @@ export type DevnetLog = EmittedLog & {
   removed: boolean
 }
 
-/** State and block time when a transaction executes; the time is in seconds. */
+/** State at the moment when a transaction executes, and the time of its block in seconds. */
 export type ExecutionContext = { readState: ReadState; timestamp: number }
 
 /** Builds a transaction when it executes, because its logs may depend on the state. */
@@ -28,9 +28,9 @@ export type UnsignedTransaction = {
   gasUsed: number
   logs: readonly EmittedLog[]
   writes: readonly StateWrite[]
-  /** The hash of a transaction that a test injects. It makes the chain differ from the seed's. */
+  /** Hash of a transaction that a test adds. With such a transaction, the hashes of blocks differ from those of the seed. */
   injectedHash?: Hex
-  /** Its fate when its block is sealed, as the seed determines it. */
+  /** Fate of the transaction when its block is sealed, as the schedule of the test token plans it. */
   sealedAs?: TransactionOutcome
 }
 
@@ -40,7 +40,7 @@ export type DevnetTransaction = UnsignedTransaction & { hash: Hex; nonce: bigint
 export type DevnetBlock = {
   number: number
   timestamp: number
-  /** Present if several blocks share a second. */
+  /** Time in milliseconds. Present only if several blocks share a second. */
   timestampMs?: number
   hash: Hex
   parentHash: Hex
@@ -50,7 +50,7 @@ export type DevnetBlock = {
 
 export type PendingDevnetBlock = DevnetBlock & { flashblocks: number }
 
-/** The fate of a transaction when its block is sealed or replaced. An object replaces its logs, or all of it. */
+/** Fate of a transaction when its block is sealed or replaced. An object contains its new logs, or another transaction. */
 export type TransactionOutcome =
   | 'kept'
   | 'dropped'

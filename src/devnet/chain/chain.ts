@@ -11,13 +11,13 @@ import type {
 } from './chain-types.ts'
 import { ChainHashes } from './hashes.ts'
 
-/** Time of block 0. Block n is n block times later, so a restarted chain has the head of one that kept running. */
+/** Time of block 0. Block n is n block times later, so a devnet that restarts has the head that it would have without a stop. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)
-/** Sealed blocks to keep. Older ones read as on a pruned node. */
+/** Number of sealed blocks that are kept. Older blocks read as on a pruned node. */
 const HISTORY_BOUND = 2_048
 export const GAS_PRICE = 6_000_000n
 
-/** Two chains with one genesis are one chain. */
+/** The values from which a chain starts. `salt` is a part of every hash. */
 export type Genesis = { salt: string; blockMs: number; initialState: StateValues }
 
 type PendingBlockDraft = PendingDevnetBlock & { transactions: DevnetTransaction[]; logs: DevnetLog[] }
@@ -33,7 +33,7 @@ export class Chain {
   #pending: PendingBlockDraft
   #movedTransactions: DevnetTransaction[] = []
 
-  /** Starts after the block `number`, with its state. That block's transactions only determine its hash. */
+  /** Starts after the block `startAfter.number`, with its state. The transactions of that block only determine its hash. */
   constructor(
     genesis: Genesis,
     startAfter: { number: number; transactions: readonly UnsignedTransaction[]; initialState: StateValues },
@@ -123,7 +123,7 @@ export class Chain {
     return { removed: replaced.flatMap((block) => block.logs).map((log) => ({ ...log, removed: true })), blocks }
   }
 
-  /** Returns the transactions that stay in their block. Moved ones wait for the next flashblock. */
+  /** Returns the transactions that stay in their block. A moved transaction waits for the next flashblock. */
   #applyOutcomes(
     transactions: readonly DevnetTransaction[],
     outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome,
@@ -162,7 +162,7 @@ export class Chain {
     }
   }
 
-  /** Executes the transactions from the sealed state. Omitted ones lose their index and their effects. */
+  /** Executes only these transactions, from the sealed state. All others lose their index and their effects. */
   #reexecute(draft: PendingBlockDraft, transactions: readonly DevnetTransaction[]): PendingBlockDraft {
     this.#state.discard()
     for (const transaction of transactions) this.#execute(draft, transaction)

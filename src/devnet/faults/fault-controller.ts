@@ -2,10 +2,10 @@ import type { Hex } from '../../lib/hex.ts'
 import type { TransactionOutcome } from '../chain/chain-types.ts'
 import { type Faults, noFaults } from './faults.ts'
 
-/** Transactions that may be marked to be dropped, moved or changed. */
+/** Limit of transactions that may be marked to be dropped, moved or changed. */
 const OUTCOMES_BOUND = 10_000
 
-/** The faults, and the decisions that need counters. */
+/** Makes the faults, and the functions that decide by a counter whether a fault happens. */
 export const createFaultController = (cutSockets: () => void) => {
   const outcomes = new Map<Hex, TransactionOutcome>()
   const isNthFlashblock = createNthCounter()
@@ -31,7 +31,7 @@ export const createFaultController = (cutSockets: () => void) => {
       Object.assign(faults, noFaults)
     },
   }
-  /** Uses up one of a counted fault; false if none is left. */
+  /** Lowers the counter of a fault by one. Returns false if the counter is 0. */
   const consume = (counter: 'lostFlashes' | 'emptyLogs' | 'missingByHash'): boolean => {
     if (faults[counter] <= 0) return false
     faults[counter] -= 1
@@ -60,7 +60,7 @@ export const createFaultController = (cutSockets: () => void) => {
 }
 export type FaultController = ReturnType<typeof createFaultController>
 
-/** Returns true on every n-th call. 0 means never, and restarts the count. */
+/** Makes a function that returns true on every n-th call. With 0 it returns false, and the count restarts. */
 const createNthCounter = () => {
   let count = 0
   return (every: number): boolean => {

@@ -8,7 +8,7 @@ import { testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'
 import type { Faults } from './faults.ts'
 
-/** Share of the transactions that a reorg replaces. */
+/** Share of the transactions of a reorg that other transactions replace. */
 const LOST_IN_REORG = 0.1
 
 const NOBODY: Hex = `0x${'dead'.repeat(10)}`
@@ -22,7 +22,7 @@ export const createChances = ({ reorg, drop, late }: RequestedFaults, seed: stri
       !isSpared(transaction) && happens(share, why, transaction.hash) ? strangerInsteadOf(transaction) : 'kept'
   return {
     atSeal: outcomeBy(drop?.share ?? 0, 'drop'),
-    /** The depth of the reorg that follows a block; 0 for none. */
+    /** Returns the depth of the reorg that follows a block; 0 for none. */
     reorgDepthAfter: (block: number): number => (reorg && happens(reorg.share, 'reorg', block) ? reorg.depth : 0),
     inReorg: outcomeBy(LOST_IN_REORG, 'lost'),
     /** Whether a transaction of a flashblock is hidden until its block is sealed. */
@@ -31,12 +31,12 @@ export const createChances = ({ reorg, drop, late }: RequestedFaults, seed: stri
   }
 }
 
-/** No fault changes the schedule of the test token. */
+/** Whether a transaction belongs to the schedule of the test token, which no fault changes. */
 const isSpared = ({ to }: Pick<DevnetTransaction, 'to'>): boolean => to === testToken.address || to === testFeed.aggregator
 
 /**
- * Takes the place of a dropped transaction, with as many logs: without it every later log of the block would have another
- * index, and so another key.
+ * Makes the transaction that replaces a dropped one, with the same number of logs. Without it every later log of the
+ * block would have another index, and so another key.
  */
 const strangerInsteadOf = ({ hash, gasUsed, logs }: DevnetTransaction): TransactionOutcome => ({
   hash: digest('instead of', hash),
@@ -54,7 +54,7 @@ const CHECK_MS = 50
 const windowNames = ['silent', 'refused', 'sealed', 'disconnect', 'outage'] as const
 type WindowName = (typeof windowNames)[number]
 
-/** Sets and clears the faults that recur by the clock. Returns the function that stops it. */
+/** Sets and clears the faults that recur by the clock. Returns a function that ends this. */
 export const runFaultWindows = (requested: RequestedFaults, faults: Faults, now: () => number): (() => void) => {
   if (!windowNames.some((name) => requested[name])) return () => {}
   let active: readonly WindowName[] = []
@@ -68,7 +68,7 @@ export const runFaultWindows = (requested: RequestedFaults, faults: Faults, now:
     const begun = current.filter((name) => !active.includes(name))
     active = current
     apply(active, faults)
-    // An open socket would notice neither that subscriptions are refused nor that sockets are.
+    // Cuts open sockets, since a refusal of subscriptions or of sockets affects only new ones.
     if (begun.some((name) => name === 'refused' || name === 'disconnect' || name === 'outage')) faults.cutSockets()
   }
   const timer = setInterval(check, CHECK_MS)

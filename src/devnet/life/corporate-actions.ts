@@ -10,28 +10,28 @@ import { initialTokenValues, NO_CAP, supplyKey, TOKEN_CODE } from '../tokens/tok
 import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
 import { actorAddress, CYCLE_BLOCKS, cycleOf, senderValues } from './trading-cycle.ts'
 
-/** The late token is on the list from one block of a cycle until before another. */
+/** Block of a cycle from which the late token is on the list. LISTED_UNTIL_BLOCK is the first block without it. */
 const LISTED_FROM_BLOCK = 48
 const LISTED_UNTIL_BLOCK = 224
 
-/** Tokens whose mints and burns are paused for a while; the market neither mints nor burns them. */
+/** Tokens whose mints and burns are paused for a part of each cycle. The market never mints or burns them. */
 export const mintPausedSymbols: readonly string[] = ['COINc']
 
-/** The feed that is frozen from one block of a cycle until before another, around a dividend. */
+/** The feed that is frozen around a dividend, in every cycle from `fromBlock` until before `untilBlock`. */
 export const frozenFeed = { symbol: 'GOOGLc', fromBlock: 28, untilBlock: 64 } as const
 
-/** Blocks until the list shows a token's new name. */
+/** Number of blocks until the list shows a token's new name. */
 export const NAME_DELAY_BLOCKS = 10
 
-/** The operator acts for the issuer, with the custodian's tokens, and seizes the debtor's. */
+/** The operator acts for the issuer: it uses the tokens of the custodian, and seizes tokens of the debtor. */
 type Actors = { custodian: Hex; operator: Hex; debtor: Hex }
 
 type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
 
-/** An action and its block in the cycle. The last block has none, since a chain may start there. */
+/** An action and its block in the cycle. The last block of a cycle has none, since a chain may start after it. */
 type ScriptEntry = readonly [at: number, plan: (cycle: Cycle) => DeferredTransaction]
 
-/** Corporate actions, the same in every cycle. The end of a cycle restores the state of its start. */
+/** Makes the corporate actions, which every cycle repeats. The end of a cycle restores the state of its start. */
 export const createCalendar = (seed: string, blockMs: number, custodian: Hex, operator: Hex) => {
   const script = createScript({ custodian, operator, debtor: actorAddress(seed, 'debtor') })
   const byBlock = Map.groupBy(script, ([at]) => at)
@@ -62,8 +62,8 @@ export const createCalendar = (seed: string, blockMs: number, custodian: Hex, op
 }
 
 /**
- * The corporate actions of every cycle, in order; each is undone later in the cycle. The best-known tokens (AAPLc,
- * TSLAc, NVDAc, MSFTc) have only the market.
+ * The corporate actions of a cycle, in order. Later actions of the cycle undo the earlier ones. The best-known tokens
+ * (AAPLc, TSLAc, NVDAc, MSFTc) have none.
  */
 const createScript = ({ custodian, operator, debtor }: Actors): readonly ScriptEntry[] => {
   const callToken = (symbol: string, ...tokenCalls: readonly calls.TokenCall[]): DeferredTransaction =>
@@ -129,7 +129,7 @@ const freezeFeed = (operator: Hex): readonly ScriptEntry[] => {
   ]
 }
 
-// Ordinals of the features that can be paused, beside transfers.
+// Ordinals of the features that the script pauses. Transfers have the ordinal 0.
 const [MINT, BURN, SEIZE] = [1, 2, 3]
 
 const meetingAnnouncement = (cycle: number) => ({

@@ -32,11 +32,10 @@ export const createFeedPublisher = (seed: string, blockMs: number, readNav: Read
   }
 }
 
-/** The state of feeds that publish only on request. */
+/** State of the feeds of a chain in which they publish only if a test asks for it. */
 export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
   new Map(roundsAt(readNav, nowMs).flatMap(({ feed, round }) => [...feedValues(feed, round)]))
 
-/** The newest round of each feed that has one. */
 const roundsAt = (readNav: ReadNav, atMs: number) =>
   feeds.flatMap((feed) => {
     const newest = readNav(feed.token, atMs)
@@ -47,11 +46,11 @@ const buildTransmission =
   (feed: DevnetFeed, sender: Hex, round: FeedRound): DeferredTransaction =>
   (context) => {
     const transaction = buildRoundTransaction(feed, sender, round)(context)
-    // Earlier rounds are not counted without a replay, so the nonce follows the time, like the round number.
+    // The number of earlier rounds is unknown without a replay, so the nonce is the number of the round, which follows its time.
     return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), round.round)] }
   }
 
-/** A round as its aggregator stores it. Its number follows its time, not the start of the chain. */
+/** Makes a round as its aggregator stores it. Its number is the number of seconds since block 0, so it needs no replay. */
 const toFeedRound = ({ price, updatedAtMs }: NavRound): FeedRound => {
   const updatedAt = BigInt(Math.floor(updatedAtMs / 1_000))
   const round = BigInt(Math.max(1, Math.floor((updatedAtMs - GENESIS_MS) / 1_000)))

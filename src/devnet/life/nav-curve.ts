@@ -4,11 +4,11 @@ import { DAY_MS, lastOpenMs } from './trading-week.ts'
 
 /** Longest interval between two rounds, also when the market is closed, so that a demo on a weekend shows data. */
 const HEARTBEAT_MS = 3_600_000
-/** Between two heartbeats, a feed publishes when a check finds that the value changed by this fraction. */
+/** Fraction by which the value must change before a feed publishes between two heartbeats. */
 const DEVIATION = 0.001
 const CHECK_MS = 5_000
 
-/** Amplitude and period of the waves whose sum is the value. */
+/** The waves whose sum is the value: the amplitude as a fraction, and the period in milliseconds. */
 const waves = [
   [0.02, 5.3 * DAY_MS],
   [0.008, 5.1 * 3_600_000],
@@ -18,10 +18,10 @@ const waves = [
 
 export type NavRound = { price: number; updatedAtMs: number }
 
-/** The newest round of a token's feed at a time. */
+/** Returns the newest round of a token's feed at a time. */
 export type ReadNav = (token: DevnetToken, now: number) => NavRound | undefined
 
-/** The rounds of all feeds, determined by seed and time. */
+/** Makes the rounds of all feeds, which the seed and the time determine. */
 export const createNavCurve = (seed: string): ReadNav => {
   const newestBySymbol = new Map<string, NavRound & { checkedAtMs: number }>()
   return (token, now) => {

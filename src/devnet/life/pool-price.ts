@@ -4,22 +4,22 @@ import { createNavCurve, type ReadNav } from './nav-curve.ts'
 import { seededRandom } from './seeded-random.ts'
 import { weekendAt } from './trading-week.ts'
 
-/** The price in a pool at a time, in dollars. It varies a little with `draw`. */
+/** Returns the price in a pool at a time, in dollars. The text `draw` names a swap, and changes the price a little. */
 export type ReadPoolPrice = (pool: DevnetPool, atMs: number, draw: string) => string
 
-/** Greatest deviation from the reference value: slow, and from one swap to the next. */
+/** Greatest deviation from the reference value that changes slowly. SWAP_PREMIUM changes with each swap. */
 const SLOW_PREMIUM = 0.0012
 const SLOW_PERIOD_MS = 7 * 60_000
 const SWAP_PREMIUM = 0.0006
-/** Enough for all digits of a double. */
+/** Number of decimals that the price needs to keep all digits of a double. */
 const PRICE_DIGITS = 10
 
 /**
- * The price stays near the reference value while the market is open. On a weekend it drifts to the value at which the
- * market will open. Feed faults do not affect it.
+ * The price stays near the reference value while the market is open. On a weekend it moves to the value at which the
+ * market will open. Faults of feeds do not affect it.
  */
 export const createPoolPrice = (seed: string): ReadPoolPrice => {
-  // A curve continues from its last reading, so each of the two times has its own curve.
+  // A curve continues from its last reading, so the present and the next opening have a curve each.
   const [readHeld, readNext] = [createNavCurve(seed), createNavCurve(seed)]
   const phases = new Map<string, number>()
   const phaseOf = (id: string): number => {

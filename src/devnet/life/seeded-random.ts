@@ -24,10 +24,10 @@ export const pick = <T>(random: RandomSource, from: readonly T[]): T => {
   return picked
 }
 
-/** A random count from zero to twice the average. */
+/** Draws a count from zero to twice the average. */
 export const drawCount = (random: RandomSource, average: number): number => Math.floor(random() * 2 * average + random())
 
-/** A random cyclic permutation: no element keeps its index, unless it is the only one. */
+/** Returns the list in a random order: no item keeps its index, unless it is the only one. */
 export const shuffled = <T>(random: RandomSource, list: readonly T[]): T[] => {
   const randomOrder = list
     .map((item, position) => ({ item, at: position, sortKey: random() }))

@@ -10,17 +10,17 @@ import type { ReadPoolPrice } from './pool-price.ts'
 import { drawCount, pick, seededRandom } from './seeded-random.ts'
 import { actorAddress, CYCLE_BLOCKS, senderValues } from './trading-cycle.ts'
 
-/** Number of swaps per transaction of the market. */
+/** Average number of swaps for each transaction of the market. */
 const SWAP_SHARE = 0.1
 
 type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number }
-/** Every cycle repeats the swap, at another price. */
+/** A swap that every cycle repeats, at another price. */
 type ScheduledSwap = { pool: DevnetPool; flashblock: number; index: number }
 
 /**
- * Trades with the pools, which depend only on the seed and the block number. Each swap sets the price of its pool to a
- * function of its block. So the last swap of each pool in one cycle gives the state at the start of the next, without a
- * replay.
+ * Makes the swaps in the pools, which depend only on the seed and the block number. Each swap sets the price of its pool
+ * to a function of its block. So the last swap of each pool in a cycle gives the state at the start of the next cycle,
+ * without a replay.
  */
 export const createSwaps = (seed: string, settings: SwapSettings, readPrice: ReadPoolPrice) => {
   const { blockMs, flashblocksPerBlock } = settings
@@ -54,7 +54,7 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
   }
 }
 
-/** Pools in which only tests trade. */
+/** Makes pools in which only tests trade. */
 export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoolPrice) => {
   const values = openingValues(traderOf(seed), (pool) => rootOfPrice(pool, readPrice(pool, nowMs, 'opening')))
   return { stateAtStart: () => values, transactions: () => [] }
@@ -62,7 +62,7 @@ export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoo
 
 export const traderOf = (seed: string): Hex => actorAddress(seed, 'swap trader')
 
-/** Most tokens that the trader and the pools hold together. */
+/** Returns the greatest number of tokens that the trader and the pools hold together. */
 export const swappableSupplyOf = (token: Hex): bigint =>
   pools.reduce((sum, pool) => (pool.token === token ? sum + reserveBoundOf(pool) : sum), 0n)
 

@@ -23,7 +23,7 @@ export const createTestTokenLife = (seed: string, blockMs: number) => {
   const blockSecondAt = (timeMs: number): number => Math.floor(timeOf(Math.ceil((timeMs - GENESIS_MS) / blockMs)) / 1_000)
   const cyclesBefore = (timeMs: number): number => Math.floor((timeMs - GENESIS_MS) / CYCLE_MS)
 
-  /** Applies the sealed form of the steps to the values. */
+  /** Changes the values as the sealed transactions of the steps do. */
   const execute = (values: Map<string, bigint>, steps: readonly DueStep[]): void => {
     const change = (key: string, by: (value: bigint) => bigint) => values.set(key, by(values.get(key) ?? 0n))
     for (const { transaction, timeMs } of steps) {
@@ -41,7 +41,7 @@ export const createTestTokenLife = (seed: string, blockMs: number) => {
 
   const stateAfter = (block: number): StateValues => {
     const timeMs = timeOf(block)
-    // The last round of the previous run is part of the state, so that run is executed too.
+    // The state contains the last round of the previous run, so the previous run is executed too.
     const before = Math.max(0, cyclesBefore(timeMs) - 1)
     const values = initialValues(actors)
     for (const actor of Object.values(actors)) {
@@ -61,7 +61,7 @@ export const createTestTokenLife = (seed: string, blockMs: number) => {
   }
 }
 
-/** The steps after one time, up to and including another. */
+/** Returns the steps after `afterMs`, up to and including `untilMs`. */
 const stepsBetween = (afterMs: number, untilMs: number, actors: Omit<TestCycle, 'startS'>): readonly DueStep[] => {
   const due: DueStep[] = []
   for (let startMs = Math.floor(afterMs / CYCLE_MS) * CYCLE_MS; startMs <= untilMs; startMs += CYCLE_MS) {

@@ -6,33 +6,33 @@ import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
 import * as calls from '../tokens/token-calls.ts'
 import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
 
-/** Length of the test token's schedule. It begins at each full ten minutes of the hour, by block time. */
+/** Length of a run of the test token's schedule. A run begins at each full ten minutes of the hour, by block time. */
 export const TEST_CYCLE_S = 600
 
-/** One run of the schedule: the second of Unix time when it begins, two holders, and the issuer. */
+/** One run of the schedule: the second of Unix time at which it begins, two holders, and the issuer. */
 export type TestCycle = { startS: number; holder: Hex; partner: Hex; issuer: Hex }
 
 type Plan = (cycle: TestCycle) => DeferredTransaction
 
-/** Something that happens in every run: a line of `docs/test-token.md`. */
+/** A step of every run: one line of `docs/test-token.md`. */
 export type TestStep = {
-  /** Seconds after the start. */
+  /** Seconds after the start of the run. */
   atS: number
   what: string
   messages: readonly string[]
-  /** A step that happens by itself has no transaction. */
+  /** Builds the transaction of the step. Absent if the step needs none, such as a scheduled multiplier that takes effect. */
   plan?: Plan
-  /** Executed last in its block, so that the other transactions keep their indexes when this one is dropped. */
+  /** Executes the step last in its block, so that other transactions keep their indexes when the step is dropped. */
   isLast?: boolean
 }
 
 const at = (minute: number, second: number): number => minute * 60 + second
 
-/** Above the greatest age of a round that counts. */
+/** Age of a round that is older than the round before it, and than the default of NAV_STALE_AFTER. */
 const OLD_ROUND_AGE_S = 27 * 3_600
 const PAUSED_FEATURES = [0, 1]
 
-/** Transfers happen at these seconds of these minutes: not in minute 5, which has the pause, or in the silent minute 9. */
+/** Seconds of a minute at which transfers happen: not in minute 5, which has the pause, nor in the silent minute 9. */
 const transferSeconds = [5, 20, 35, 50]
 const transferMinutes = [0, 1, 2, 3, 4, 6, 7, 8]
 const roundMinutes = [0, 1, 2, 3, 4, 5, 6]
@@ -125,7 +125,7 @@ export const singleSteps: readonly TestStep[] = [
   { atS: at(9, 0), what: 'Nothing of the token for a whole minute', messages: [] },
 ]
 
-/** All steps in order of time. The last ones restore the state of the start, so that every run is the same. */
+/** All steps in order of time. The last ones restore the state of the start, so that all runs are equal. */
 export const testSchedule: readonly TestStep[] = [...regularSteps, ...singleSteps].toSorted((one, other) => one.atS - other.atS)
 
 function call(tokenCall: calls.TokenCall): Plan {
@@ -164,7 +164,7 @@ function tokens(amount: string, from: Hex, to: Hex): TokenTransfer {
   return { token: testToken.address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
 }
 
-/** The number of the round follows its time, since the count of earlier rounds is unknown without a replay. */
+/** Publishes a round. Its number follows its time, since the number of earlier rounds is unknown without a replay. */
 function publish(atS: number, price: string, ageS = 0): Plan {
   return ({ startS, issuer }) => {
     const [round, updatedAt] = [BigInt(startS + atS), BigInt(startS + atS - ageS)]

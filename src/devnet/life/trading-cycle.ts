@@ -8,10 +8,10 @@ import { initialTokenValues, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../t
 import { buildApproval, buildTransfer, gasByKind } from '../tokens/token-transfers.ts'
 import { drawCount, pick, type RandomSource, seededRandom } from './seeded-random.ts'
 
-/** Blocks of a cycle. Its second half undoes the trades of the first, in reverse order. */
+/** Number of blocks of a cycle. The second half of a cycle undoes the trades of its first half, in reverse order. */
 export const CYCLE_BLOCKS = 256
 const HALF_CYCLE_BLOCKS = CYCLE_BLOCKS / 2
-/** Cycles to cache: the current one, the one before, and those that the start reads. */
+/** Limit of cached cycles: the current cycle, the one before, and those that the start reads. */
 const CYCLES_BOUND = 4
 const ACCOUNTS = 24
 export const OPENING_ETHER = 1_000_000n * 10n ** 18n
@@ -24,15 +24,15 @@ type TradingSettings = {
 }
 
 type TradeKind = 'transfer' | 'mint' | 'burn' | 'approval'
-/** Every cycle repeats the trade with another amount, so nonces and fees are the same in every cycle. */
+/** A trade that every cycle repeats with another amount, so that each cycle adds equal nonces and fees. */
 type Trade = { kind: TradeKind; token: DevnetToken; from: Hex; to: Hex }
 type SizedTrade = Trade & { raw: bigint }
 
 export const cycleOf = (block: number): number => Math.floor((block - 1) / CYCLE_BLOCKS)
 
 /**
- * Random trades, which depend only on the seed and the block number. Every cycle starts with the same balances, so a chain
- * can start at any cycle without a replay from block 0.
+ * Makes random trades, which depend only on the seed and the block number. Every cycle starts with the same balances, so
+ * a chain can start at any cycle without a replay from block 0.
  */
 export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings) => {
   const accounts = Array.from({ length: ACCOUNTS }, (_, index) => actorAddress(seed, `account ${index}`))
@@ -91,7 +91,7 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
   return { custodian, stateAtStart, transactions }
 }
 
-/** Nonce and ether of an account that sends the same transactions in every cycle, when a cycle starts. */
+/** Returns nonce and ether, at the start of a cycle, of an account that sends the same transactions in every cycle. */
 export const senderValues = (account: Hex, cycle: number, { count, gas }: { count: number; gas: number }) =>
   [
     [nonceKey(account), BigInt(count) * BigInt(cycle)],
@@ -100,14 +100,14 @@ export const senderValues = (account: Hex, cycle: number, { count, gas }: { coun
 
 export const actorAddress = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
 
-/** The trade that undoes a trade; an approval is revoked. */
+/** Returns the trade that undoes a trade. An approval of zero undoes an approval. */
 const reversed = <A extends Trade>(trade: A): A => {
   if (trade.kind === 'approval') return 'raw' in trade ? { ...trade, raw: 0n } : trade
   const kind = trade.kind === 'mint' ? 'burn' : trade.kind === 'burn' ? 'mint' : 'transfer'
   return { ...trade, kind, from: trade.to, to: trade.from }
 }
 
-/** Gives a third of each token's supply to the custodian and the pools, the rest unevenly to the others. */
+/** Gives a third of each token's supply to the custodian and the pools, and two thirds to the accounts, in unequal parts. */
 const dealSupply = (
   seed: string,
   tokens: readonly DevnetToken[],
@@ -152,7 +152,7 @@ const drawTrades = (
 const tradeKindOf = (roll: number): TradeKind =>
   roll < 0.88 ? 'transfer' : roll < 0.93 ? 'mint' : roll < 0.97 ? 'burn' : 'approval'
 
-/** Adds amounts to a cycle's trades, mostly small and never more than the balance. */
+/** Gives each trade of a cycle an amount, mostly a small one and never more than the balance. */
 const drawAmounts = (
   random: RandomSource,
   trades: readonly (readonly Trade[])[],

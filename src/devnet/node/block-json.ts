@@ -18,7 +18,7 @@ export const headerJson = (block: DevnetBlock) => ({
   sha3Uncles: NO_UNCLES,
   logsBloom: bloomOf(block.logs),
   transactionsRoot: rootOf(block, 'transactions'),
-  // The state is not hashed before the block is sealed.
+  // A pending block has no state root.
   stateRoot: block.hash === ZERO_WORD ? ZERO_WORD : rootOf(block, 'state'),
   receiptsRoot: rootOf(block, 'receipts'),
   miner: SEQUENCER,
@@ -104,7 +104,7 @@ const dataSizeOf = (block: DevnetBlock) => block.transactions.reduce((sum, { inp
 const BLOOM_CACHE_BOUND = 10_000
 const bloomBitsCache = new Map<Hex, readonly number[]>()
 
-/** The three bits of 2,048 that an address or topic sets. The results are cached. */
+/** Returns the three bits, of the 2,048 in a bloom filter, that an address or topic sets. Results are cached. */
 const bloomBitsOf = (bytes: Hex): readonly number[] => {
   const cached = bloomBitsCache.get(bytes)
   if (cached) return cached

@@ -6,7 +6,7 @@ import type { ScriptedChain } from '../scripted-chain.ts'
 import type { DevnetSockets } from './node-sockets.ts'
 import type { Replica } from './replica.ts'
 
-/** Flashblocks that may wait to be pushed. Beyond it the oldest are lost, as from a node's own buffer. */
+/** Limit of flashblocks that wait to be pushed. Above it the oldest one is lost, as from the buffer of a node. */
 const DELAYED_BOUND = 10_000
 
 type DelayedFlashblock = { blockNumber: number; newLogs: readonly DevnetLog[]; pendingLogs: readonly DevnetLog[] }
@@ -50,7 +50,7 @@ export const createBlockProducer = ({
     const newLogs = scriptedChain.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
     const isLost = newLogs.length > 0 && faultController.losesFlashblock()
     const shownBlock = replica.preconfirmed
-    // A stuck pending state has no new logs.
+    // A pending block that no longer changes has no new logs.
     if (!isLost && shownBlock?.number === chain.pending.number) {
       const pendingLogs = [...shownBlock.logs]
       delayed.push({ blockNumber: shownBlock.number, newLogs: pendingLogs.slice(pendingLogs.length - newLogs.length), pendingLogs })

@@ -20,7 +20,6 @@ import { TOKEN_CODE } from '../tokens/token-storage.ts'
 import { CallError } from './json-rpc.ts'
 import { type DevnetNode, resolveStateBlock } from './node-blocks.ts'
 
-/** Parameters of `eth_call`. */
 export const CallParams = z.tuple([
   z.object({ to: AddressParam, data: Calldata.optional(), input: Calldata.optional() }),
   BlockParam.default('latest'),
@@ -51,15 +50,15 @@ const registryAbi = parseAbi(['function getOracleParams(address token) view retu
 
 const featuresType = parseAbiParameters('uint8[]')
 const roundDataType = parseAbiParameters('uint80, int256, uint256, uint256, uint80')
-// Slipstream has no protocol fee here.
+// In contrast to Uniswap v3, `slot0` of Slipstream contains no protocol fee.
 const v3StateType = parseAbiParameters('uint160, int24, uint16, uint16, uint16, uint8, bool')
 const slipstreamStateType = parseAbiParameters('uint160, int24, uint16, uint16, uint16, bool')
 const oracleParamsType = parseAbiParameters('uint256, bool')
 
-/** Position of the phase in a proxy's round number. */
+/** Number of bits below the phase in the round number of a proxy. */
 const PHASE_SHIFT = 64n
 
-/** Calls a contract of the devnet; an address without code answers `0x`. */
+/** Answers a call of a contract. An address without code answers `0x`. */
 export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: z.infer<typeof CallParams>): Hex => {
   if (!node.calls) throw new CallError(-32601, 'rpc method is not whitelisted', 403)
   const context = contextAt(node, blockId)
@@ -83,7 +82,7 @@ export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: 
   }
 }
 
-/** State and time are of one block, because a multiplier depends on both. */
+/** Returns state and time of one block, because a multiplier depends on both. */
 const contextAt = (node: DevnetNode, blockId: string): ExecutionContext => {
   const { replica } = node
   const stateBlock = resolveStateBlock(node, blockId)
@@ -127,7 +126,7 @@ const answerFeedCall = ({ readState }: ExecutionContext, proxy: Hex, data: Hex):
   }
 }
 
-/** Calls a Uniswap v3 pool or a Slipstream pool. */
+/** Answers a call of a Uniswap v3 pool or of a Slipstream pool. */
 const answerPoolCall = ({ readState }: ExecutionContext, address: Hex, data: Hex): Hex => {
   const pool = pools.find(({ id }) => id === address)
   if (!pool) throw revertError()
@@ -158,7 +157,7 @@ const answerRegistryCall = ({ readState, timestamp }: ExecutionContext, data: He
 
 const revertError = () => new CallError(3, 'execution reverted')
 
-/** Reverts for an unknown function or argument. */
+/** Decodes a call. Reverts for an unknown function or argument. */
 const decodeCall = <const Functions extends Abi>(abi: Functions, data: Hex): DecodeFunctionDataReturnType<Functions> => {
   try {
     return decodeFunctionData({ abi, data })

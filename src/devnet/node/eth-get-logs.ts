@@ -7,7 +7,7 @@ import { type DevnetNode, resolveBlockNumber } from './node-blocks.ts'
 type Filter = Params<'eth_getLogs'>[0]
 type BlockPosition = number | 'pending'
 
-/** The matching logs of one block by its hash, or of a range of blocks. */
+/** Returns the matching logs of one block by its hash, or of a range of blocks. */
 export const readLogs = (node: DevnetNode, filter: Filter): readonly DevnetLog[] => {
   const { fromBlock, toBlock, blockHash } = filter
   if (blockHash) {
@@ -34,7 +34,7 @@ const logsOfRange = (node: DevnetNode, from: BlockPosition, to: BlockPosition): 
   const pending = to === 'pending' ? (replica.preconfirmed?.logs ?? []) : []
   if (from === 'pending') return pending
   const sealed = sealedLogsOfRange(node, from, to === 'pending' ? replica.head.number : to)
-  // Like the real node, returns a sealed log that is still pending here once.
+  // A log that is sealed, and still in the pending block, is returned once, as by the real node.
   const sealedIds = new Set(sealed.map(logIdOf))
   return [...sealed, ...pending.filter((log) => !sealedIds.has(logIdOf(log)))]
 }

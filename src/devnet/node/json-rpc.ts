@@ -3,7 +3,6 @@ import { parseJson } from '../../lib/json.ts'
 
 const BATCH_BOUND = 100
 
-/** A JSON-RPC error with its HTTP status. */
 export class CallError extends Error {
   override name = 'CallError'
   readonly code: number

@@ -15,7 +15,7 @@ export type DevnetNode = {
   finalizedDepth: number
 }
 
-/** Replaces a block hash by the block's number; tags and numbers stay. */
+/** Replaces a block hash by the number of the block. Tags and numbers stay. */
 export const resolveBlockHash = ({ replica }: DevnetNode, blockId: AnyBlock): string => {
   if (typeof blockId !== 'string' && 'blockNumber' in blockId) return blockId.blockNumber
   const hash = typeof blockId === 'string' ? blockId : blockId.blockHash
@@ -49,7 +49,7 @@ export const findBlock = (node: DevnetNode, blockId: string): DevnetBlock | unde
   return faultController.faults.pending === 'null' ? undefined : (replica.preconfirmed ?? replica.head)
 }
 
-/** The block whose state is read: a sealed block's number, or `pending`. */
+/** Returns the block whose state is read: the number of a sealed block, or `pending`. */
 export const resolveStateBlock = (node: DevnetNode, blockId: string): number | 'pending' => {
   const { replica } = node
   const number = resolveBlockNumber(node, blockId)
@@ -58,12 +58,12 @@ export const resolveStateBlock = (node: DevnetNode, blockId: string): number | '
     return shownBlock.number > replica.head.number ? 'pending' : shownBlock.number
   }
   if (number > replica.head.number) throw new CallError(-32001, `block not found: ${blockId}`)
-  // The state before the oldest kept block is still available by undoing that block.
+  // The state before the oldest kept block is known too, because that block can be undone.
   if (number !== 0 && number < replica.oldest - 1) throw new CallError(-32000, `state at block ${blockId} is pruned`)
   return number
 }
 
-/** Never decreases, because a reorganisation keeps the number of blocks. */
+/** Returns the block of `safe` or `finalized`. It never decreases, because a reorg keeps the number of blocks. */
 const trailingBlock = ({ replica, faultController }: DevnetNode, depth: number): number => {
   if (faultController.faults.finality === 'refused') throw new CallError(-32602, 'invalid params: unknown block tag')
   const { head, oldest } = replica

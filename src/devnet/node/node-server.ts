@@ -16,7 +16,7 @@ const BODY_BOUND_BYTES = 1_024 * 1_024
 
 export type DevnetServerInputs = {
   readListBody: () => string
-  /** The methods of the node that a request reaches. */
+  /** Returns the methods of the node that a request reaches. */
   selectNode: () => RpcHandler
   sockets: DevnetSockets
   faults: Faults
@@ -24,7 +24,7 @@ export type DevnetServerInputs = {
   onRequest: (kind: 'list' | 'post' | 'socket') => void
 }
 
-/** Opens the two upstream interfaces on one port, with WebSockets on any path. */
+/** Opens the RPC and the list on one port, with WebSockets on any path. */
 export const openServer = async (inputs: DevnetServerInputs, host: string, port: number): Promise<Server> => {
   const server = createServer(getRequestListener(createApp(inputs).fetch, { overrideGlobalObjects: false }))
   acceptSockets(server, inputs)
@@ -59,7 +59,7 @@ const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServer
   })
   app.all('/v1/tokenized-stocks', () => json(405, errorRecord(405), { allow: 'GET' }))
 
-  // The rest of the body is not read, so the connection cannot be reused.
+  // The connection is not reused, because the body is not read to its end.
   const tooLarge = () => json(413, errorReply(new CallError(-32021, 'request body too large')).text, { connection: 'close' })
   for (const path of ['/', '/rpc']) {
     app.post(path, bodyLimit({ maxSize: BODY_BOUND_BYTES, onError: tooLarge }), async (c) => {
@@ -84,13 +84,13 @@ const sendHalfOfBody = async (c: Context<{ Bindings: HttpBindings }>): Promise<v
   const { outgoing } = c.env
   outgoing.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length })
   outgoing.write(body.subarray(0, body.length / 2), () => outgoing.destroy())
-  // Without clearing it first, Hono would copy the marker, no longer recognise it, and send a response as well.
+  // Clears the response first. Otherwise Hono would copy the marker, not recognise the copy, and send a response too.
   c.res = undefined
   c.res = RESPONSE_ALREADY_SENT
 }
 
 const acceptSockets = (server: Server, { sockets, faults, onRequest }: DevnetServerInputs): void => {
-  // A frozen node sends no pongs, so they are not automatic. `DevnetSockets` tracks the clients.
+  // `autoPong` is off because a frozen node sends no pongs. `DevnetSockets` tracks the clients.
   const options = { noServer: true, clientTracking: false, perMessageDeflate: false, autoPong: false }
   const webSocketServer = new WebSocketServer({ ...options, maxPayload: BODY_BOUND_BYTES })
   server.on('upgrade', (request, socket: Duplex, head) => {

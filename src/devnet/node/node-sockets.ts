@@ -11,7 +11,7 @@ import { parseParams } from './rpc-methods.ts'
 
 export const SOCKETS_BOUND = 1_024
 const SUBSCRIPTIONS_BOUND = 1_024
-/** A client with a larger backlog is disconnected. */
+/** Limit of the backlog of a client, which is disconnected above it. */
 const BACKLOG_BOUND_BYTES = 4 * 1_024 * 1_024
 
 type DevnetSubscription = { kind: DevnetSubscriptionKind; matches: (log: DevnetLog) => boolean }
@@ -26,7 +26,6 @@ type SocketsInputs = {
   onChange: () => void
 }
 
-/** The open sockets and their subscriptions. */
 export class DevnetSockets {
   #sessions = new Set<DevnetSession>()
   #inputs: SocketsInputs
@@ -68,7 +67,7 @@ export class DevnetSockets {
     onChange()
   }
 
-  /** Sends the new logs of a flashblock; in the older shape, all pending logs. */
+  /** Sends the new logs of a flashblock; if the fault `shape` is `all`, all pending logs. */
   announceFlashblock(newLogs: readonly DevnetLog[], pendingLogs: readonly DevnetLog[]): void {
     this.#notifySubscribers('pendingLogs', (wants) => {
       if (this.#inputs.faults.shape === 'one') return this.#inPushOrder(newLogs.filter(wants))
@@ -82,7 +81,7 @@ export class DevnetSockets {
     this.announceLogs(block.logs)
   }
 
-  /** Sends sealed logs to their subscribers: those of a block, or those that a reorganisation removed. */
+  /** Sends the logs of a sealed block, or the logs that a reorg removed, to the subscribers of `logs`. */
   announceLogs(logs: readonly DevnetLog[]): void {
     this.#notifySubscribers('logs', (wants) => logs.filter(wants))
   }
@@ -94,7 +93,7 @@ export class DevnetSockets {
     this.#inputs.onChange()
   }
 
-  // Shuffles after filtering, because the matches in a shuffled list may be in their original order.
+  // Shuffles only the logs that match, because the matches in a shuffled list may be in their original order.
   #inPushOrder(logs: readonly DevnetLog[]): readonly DevnetLog[] {
     if (!this.#inputs.faults.shuffle) return logs
     const logIds = logs.map(({ transactionHash, logIndex }) => transactionHash + logIndex)
@@ -143,7 +142,7 @@ export class DevnetSockets {
     if (!kind) throw new CallError(-32602, `invalid params: no subscription ${JSON.stringify(name)}`)
     if (this.#inputs.faults.refused.includes(kind)) throw new CallError(-32602, `invalid params: no subscription "${kind}"`)
     if (subscriptions.size >= SUBSCRIPTIONS_BOUND) throw new CallError(-32006, 'too many subscriptions on the connection')
-    // As on the real node, anything but an object is no filter and matches every log.
+    // A filter that is not an object matches every log, as on the real node.
     const parsed = typeof filter === 'object' && filter !== null ? parseParams(LogFilter, filter) : {}
     const id: Hex = `0x${randomBytes(16).toString('hex')}`
     subscriptions.set(id, { kind, matches: logMatcher(parsed) })

@@ -4,7 +4,7 @@ import type { DevnetBlock } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
 import type { Faults } from '../faults/faults.ts'
 
-/** Blocks from a stuck pending state to the newest block. */
+/** Number of blocks from a pending block that no longer changes to the newest block. */
 const STUCK_BLOCKS = 5
 
 /** The chain as one node behind a load balancer sees it. */
@@ -13,7 +13,7 @@ export type Replica = Pick<Chain, 'head' | 'oldest' | 'block' | 'blockOfHash' | 
   readonly preconfirmed: DevnetBlock | undefined
 }
 
-/** An up-to-date node; the faults decide what it shows as pending. */
+/** Makes an up-to-date node. The faults decide what it shows as pending. */
 export const createUpToDateReplica = (chain: Chain, faults: Faults): Replica => {
   let cachedStuckBlock: DevnetBlock | undefined
   const readStuckBlock = () => {
@@ -53,7 +53,7 @@ export const createUpToDateReplica = (chain: Chain, faults: Faults): Replica => 
   }
 }
 
-/** A node some blocks behind, without pre-confirmations. */
+/** Makes a node that is some blocks behind, without pre-confirmations. */
 export const createLaggingReplica = (chain: Chain, faults: Faults): Replica => {
   const readHead = () => chain.block(Math.max(chain.head.number - faults.lagBlocks, chain.oldest)) ?? chain.head
   const ifKnown = (block: DevnetBlock | undefined) => (block && block.number <= readHead().number ? block : undefined)

@@ -8,7 +8,7 @@ import { readLogs } from './eth-get-logs.ts'
 import { CallError, type RpcHandler } from './json-rpc.ts'
 import { type DevnetNode, findBlock, resolveBlockHash, resolveStateBlock } from './node-blocks.ts'
 
-/** Dispatches a method with unchecked parameters. Throws a `CallError` if there is no result. */
+/** Makes a function that checks the parameters of a method and answers it. It throws a `CallError` if there is no result. */
 export const createMethods = (node: DevnetNode): RpcHandler => {
   const { replica, faultController } = node
   const readValue = (keyOf: (account: Hex) => string, address: string, blockId: AnyBlock) =>
@@ -29,7 +29,7 @@ export const createMethods = (node: DevnetNode): RpcHandler => {
   const callMethod = <Name extends Method>(name: Name, params: unknown) =>
     handlers[name](parseParams(methods[name].params, params) as Params<Name>)
   return (method, params) => {
-    // The interface document does not have this method.
+    // The interface document does not have `eth_call`, so `methods` does not contain it.
     if (method === 'eth_call') return answerEthCall(node, parseParams(CallParams, params))
     if (!isMethod(method)) throw new CallError(-32601, `the method ${method} does not exist`)
     return callMethod(method, params)
@@ -38,7 +38,7 @@ export const createMethods = (node: DevnetNode): RpcHandler => {
 
 const isMethod = (name: string): name is Method => Object.hasOwn(methods, name)
 
-/** Parses parameters by a schema; -32602 if they are invalid. */
+/** Parses parameters by a schema. Throws -32602 if they are invalid. */
 export const parseParams = <S extends z.ZodType>(schema: S, params: unknown): z.infer<S> => {
   const parsed = schema.safeParse(params)
   if (parsed.success) return parsed.data

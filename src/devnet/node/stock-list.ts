@@ -9,7 +9,7 @@ import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/issued-tokens.ts'
 import * as storage from '../tokens/token-storage.ts'
 import { supplyKey } from '../tokens/token-storage.ts'
 
-/** A record of the list; no field is required. A multiplier in text is served with exactly its digits. */
+/** A record of the list, whose fields are all optional. A multiplier in text is served with exactly its digits. */
 type StockRecord = {
   contract_address?: string
   symbol?: string
@@ -25,13 +25,13 @@ type StockRecord = {
   [unknown: string]: unknown
 }
 
-// Not yet in TypeScript's library; Node has it since 21.
+// TypeScript's library lacks `JSON.rawJSON`, which Node has since version 21.
 const { rawJSON } = JSON as typeof JSON & { rawJSON: (text: string) => unknown }
 
-/** An entry of the list with a test's overrides. Its record is undefined while the token is not listed. */
+/** An entry of the list. `overrides` are the fields that a test sets. `readRecord` returns undefined if it is not listed. */
 type ListEntry = { readRecord: () => StockRecord | undefined; overrides: StockRecord; issuedAs?: string }
 
-/** The list of some tokens. `readRecord` is called each time the list is served. */
+/** Makes a list of these tokens. `readRecord` is called each time the list is served. */
 export const createStockList = (tokens: readonly DevnetToken[], readRecord: (token: DevnetToken) => StockRecord | undefined) => {
   let entries: ListEntry[] = tokens.map((token) => ({ readRecord: () => readRecord(token), overrides: {}, issuedAs: token.symbol }))
   let bodyOverride: string | ((body: string) => string) | undefined
@@ -59,7 +59,7 @@ export const createStockList = (tokens: readonly DevnetToken[], readRecord: (tok
   return {
     /** The records as they would be served now. */
     records: (): readonly StockRecord[] => entries.flatMap(servedRecords),
-    /** Adds a record, also of a token that has one. */
+    /** Adds a record, even for a token that has one. */
     add: (record: StockRecord): void => {
       entries.push({ readRecord: () => ({}), overrides: record })
     },
@@ -72,11 +72,11 @@ export const createStockList = (tokens: readonly DevnetToken[], readRecord: (tok
       const entry = findEntry(symbolOrAddress)
       entry.overrides = { ...entry.overrides, ...fields }
     },
-    /** Serves this body, or the true body changed by a function; undefined serves the true body again. */
+    /** Serves this body, or the true body changed by this function. Undefined serves the true body again. */
     corrupt: (override: typeof bodyOverride): void => {
       bodyOverride = override
     },
-    /** The lower-case address of the token with this symbol on the list, or issued under it. */
+    /** Returns the lower-case address of the token that has this symbol on the list, or was issued under it. */
     addressOf: (symbol: string): Hex => {
       const [record] = servedRecords(entryOfSymbol(symbol))
       if (!record?.contract_address) throw new Error(`${symbol} has no address`)
@@ -125,7 +125,7 @@ const stateReaderAt =
   (key) =>
     chain.valueAt(key, number)
 
-/** The newest round of a token's feed on the chain. */
+/** Reads the newest round of a token's feed on the chain; undefined if there is none. */
 const readChainRound = (readState: ReadState, token: DevnetToken): NavRound | undefined => {
   const feed = [...feeds, testFeed].find((candidate) => candidate.token === token)
   if (!feed) return undefined

@@ -45,7 +45,7 @@ export const aggregatorAbi = parseAbi([
 /** The values of an event, by the names in its signature. */
 type EventArgs = Readonly<Record<string, unknown>>
 
-/** The calldata of a token's function. */
+/** Encodes a call of a token's function. */
 export const tokenInput = (functionName: ContractFunctionName<typeof tokenAbi>, args: readonly unknown[] = []): Hex =>
   encodeFunctionData<Abi>({ abi: tokenAbi, functionName, args })
 

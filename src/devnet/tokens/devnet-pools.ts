@@ -3,20 +3,20 @@ import { digest } from '../chain/hashes.ts'
 import { type DevnetToken, TOKEN_DECIMALS, tokens } from './issued-tokens.ts'
 import { sqrtPriceOf } from './sqrt-price.ts'
 
-/** The currency of every pool. Its address is between those of the tokens, so that both orders occur in pools. */
+/** The currency of every pool. Its address is between those of the tokens, so that it is first in some pools, second in others. */
 const usdc = { symbol: 'USDC', address: '0xb2000000000000000000007a5e2f8c0d4b6191e3', decimals: 6 } as const
 
 export type DevnetPool = {
   token: Hex
   kind: 'uniswap_v3' | 'uniswap_v4' | 'slipstream'
-  /** The pool's address; in Uniswap v4, the 32 bytes that name it in its manager. */
+  /** Address of the pool; in Uniswap v4, the 32 bytes by which the manager names the pool. */
   id: Hex
   manager: Hex | null
   currency: { symbol: string; address: Hex; decimals: number }
   symbol: string
   /** Average reference value of the token, in dollars. */
   averagePrice: number
-  /** In hundredths of a basis point. */
+  /** Fee in hundredths of a basis point. */
   fee: number
   /** Liquidity at the start. */
   liquidity: bigint
@@ -48,7 +48,7 @@ const poolRows: readonly PoolRow[] = [
   ['TSLAc', 'slipstream', 500, 7_000],
 ]
 
-/** The change of a price's root when the price rises by 1 %. */
+/** Relative change of the root of a price when the price rises by 1 %. */
 const ROOT_MOVE = Math.sqrt(1.01) - 1
 
 const poolAddress = (...parts: readonly string[]): Hex => `0x${digest('pool', ...parts).slice(2, 42)}`
@@ -77,16 +77,15 @@ export const pools: readonly DevnetPool[] = poolRows.flatMap((row) =>
 /** The contract that stores the pool, and sends and receives the tokens of its swaps. */
 export const poolContract = ({ id, manager }: DevnetPool): Hex => manager ?? id
 
-/** A pool orders its two tokens by address. */
+/** Whether the stock is the first token of the pool, which orders its two tokens by address. */
 export const isTokenFirst = ({ token, currency }: DevnetPool): boolean => BigInt(token) < BigInt(currency.address)
 
 export const rootOfPrice = (pool: DevnetPool, price: string): bigint =>
   sqrtPriceOf(price, { isTokenFirst: isTokenFirst(pool), tokenDecimals: TOKEN_DECIMALS, currencyDecimals: pool.currency.decimals })
 
-/** The setting POOLS. */
+/** Value of the relay's setting POOLS. */
 export const poolsText: string = pools
   .map(({ symbol, currency, kind, id, manager }) => `${symbol}/${currency.symbol}=${kind}:${id}${manager ? `@${manager}` : ''}`)
   .join(',')
 
-/** The setting QUOTE_TOKENS. */
 export const quoteTokens: string = `${usdc.symbol}:${usdc.address}:${usdc.decimals}`

@@ -8,23 +8,23 @@ import { type DevnetToken, testToken, tokens } from './issued-tokens.ts'
 import { gasByKind } from './token-transfers.ts'
 
 export const FEED_DECIMALS = 8
-/** Time from the observation of a round to its update. */
+/** Time between the observation of a round and its update. */
 const OBSERVED_BEFORE_S = 15n
-/** The code of proxies and aggregators: only a marker, because it never runs. */
+/** Code of proxies and aggregators. It is a marker that never runs. */
 export const FEED_CODE = 0x6080n
 
-/** A price feed: its proxy, and the aggregator and phase at the start. */
+/** A price feed: its proxy, and its aggregator and phase at the start of the chain. */
 export type DevnetFeed = { token: DevnetToken; proxy: Hex; aggregator: Hex; phase: number }
 
 /** The aggregator behind a proxy. Each new aggregator has its own phase. */
 export type FeedState = { proxy: Hex; aggregator: Hex; phase: number }
 
-/** A round as an aggregator stores it; all zero before the first. */
+/** A round as an aggregator stores it. All fields are zero before the first round. */
 export type FeedRound = { round: bigint; answer: bigint; startedAt: bigint; updatedAt: bigint }
 
 type FeedRow = readonly [symbol: string, proxy: string, aggregator: string, phase?: number]
 
-// The addresses are those on Base.
+// Proxies and aggregators have the addresses of the real ones on Base.
 const feedRows: readonly FeedRow[] = [
   ['AAPLc', '0x787f13dEa48Db0897CbCDD985de77809D837F988', '0xc37B6F754e90D4Cca1f533F5a08f7d532b3d0d9D'],
   ['AMZNc', '0x06A8E4b3aBB3B7543d8396FB2B763d22820cB295', '0x4816cb7EE43eE12C0BC9D3C597246f34D5CFdb7C'],
@@ -53,7 +53,7 @@ export const feeds: readonly DevnetFeed[] = feedRows.flatMap(([symbol, proxy, ag
     .map((token) => ({ token, proxy: toLowerHex(proxy), aggregator: toLowerHex(aggregator), phase })),
 )
 
-// A proxy packs its phase and that phase's aggregator into slot 2; an aggregator stores its newest round.
+// A proxy packs its phase and that phase's aggregator into slot 2. An aggregator stores its newest round in slots 0 to 3.
 const PHASE_BITS = 16n
 const feedStateKey = (proxy: Hex) => storageKey(proxy, toWord(2n))
 const keyOfSlot = (slot: bigint) => (aggregator: Hex) => storageKey(aggregator, toWord(slot))
@@ -79,7 +79,7 @@ export const feedValues = ({ proxy, aggregator, phase }: DevnetFeed, newest: Fee
     ...roundValues(aggregator, newest),
   ])
 
-/** A round to publish; by default it has the next number and the block's time. */
+/** A round to publish. By default it has the next number and the time of its block. */
 export type RoundInput = { answer: bigint; round?: bigint; updatedAt?: bigint }
 
 export const observedAt = (updatedAt: bigint): bigint => (updatedAt > OBSERVED_BEFORE_S ? updatedAt - OBSERVED_BEFORE_S : 0n)
@@ -137,7 +137,7 @@ const addressFromWord = (value: bigint): Hex => `0x${toWord(BigInt.asUintN(160, 
 
 const roundValues = (aggregator: Hex, { round, answer, startedAt, updatedAt }: FeedRound): [string, bigint][] => [
   [roundKey(aggregator), round],
-  // Storage words are unsigned.
+  // Storage words are unsigned, but an answer may be negative.
   [answerKey(aggregator), BigInt.asUintN(256, answer)],
   [startedAtKey(aggregator), startedAt],
   [updatedAtKey(aggregator), updatedAt],

@@ -3,7 +3,7 @@ import { type Hex, toLowerHex } from '../../lib/hex.ts'
 export const TOKEN_DECIMALS = 8
 
 export type DevnetToken = {
-  /** The address with checksum capitals, as the list has it. */
+  /** Address with the capital letters of its checksum, as on the list. */
   contractAddress: string
   address: Hex
   symbol: string
@@ -11,9 +11,9 @@ export type DevnetToken = {
   isin: string
   /** Tokens issued at the start, in the token's smallest unit. */
   supply: bigint
-  /** Decimal text, because a double cannot hold all digits. */
+  /** Multiplier as decimal text, because a double cannot hold all digits. */
   multiplier: string
-  /** Average of the reference value, in dollars; absent if the token has none yet. */
+  /** Average reference value, in dollars; absent if the token has none yet. */
   nav?: number
 }
 
@@ -42,7 +42,7 @@ const multipliers: Readonly<Record<string, string>> = {
   METAc: '1.000313792289598084',
 }
 
-/** A token that is listed later. */
+/** The token that is on the list for only a part of each cycle. */
 export const lateToken: DevnetToken = {
   contractAddress: '0xB20000000000000000000031e5a2C5b3c5DfE1A7',
   address: '0xb20000000000000000000031e5a2c5b3c5dfe1a7',
@@ -53,7 +53,7 @@ export const lateToken: DevnetToken = {
   multiplier: '1',
 }
 
-/** Not a stock: a token with a schedule, for authors of clients. Listed only with a calendar. */
+/** A token that is not a stock, with a fixed schedule, for authors of clients. It is on the list only with a calendar. */
 export const testToken: DevnetToken = {
   contractAddress: '0xb2000000000000000000007E57000000000007E5',
   address: '0xb2000000000000000000007e57000000000007e5',

@@ -3,11 +3,11 @@ import { codeKey, mappingSlot, type ReadState, type StateValues, storageKey } fr
 import { type DevnetPool, poolContract } from './devnet-pools.ts'
 import { tickOf } from './sqrt-price.ts'
 
-/** The code of pools and of the manager: only markers, because the chain itself implements them. */
+/** Code of a pool. Like MANAGER_CODE it is a marker that never runs, because the devnet itself implements pools. */
 export const POOL_CODE = 0x6081n
 export const MANAGER_CODE = 0x6082n
 
-// The slots of the real contracts; only those of Slipstream, whose pools are read by calls, are the devnet's own.
+// Slots of the real contracts. Only those of Slipstream are the devnet's own, since its pools are read by calls.
 const V3_SLOTS = { state: toWord(0n), liquidity: toWord(4n) }
 const SLIPSTREAM_SLOTS = { state: toWord(16n), liquidity: toWord(17n) }
 const V4_POOLS_SLOT = toWord(6n)
@@ -15,9 +15,9 @@ const V4_LIQUIDITY_OFFSET = 3n
 const ROOT_BITS = 160
 const TICK_BITS = 24
 const TICK_SHIFT = 160n
-/** In a v4 manager, the fee is above price, tick and protocol fee. */
+/** Number of bits below the fee in a v4 manager: price, tick and protocol fee. */
 const V4_FEE_SHIFT = 208n
-/** The rest of the slot in a v3 pool: room for one observation, and no swap in progress. */
+/** The upper bits of the slot in a v3 pool: room for one observation, and no swap in progress. */
 const V3_IDLE = (1n << 200n) | (1n << 216n) | (1n << 240n)
 
 export const poolStateKey = (pool: DevnetPool): string => storageKey(poolContract(pool), slotsOf(pool).state)

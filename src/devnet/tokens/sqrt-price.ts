@@ -1,12 +1,12 @@
 import { parseUnits } from 'viem/utils'
 
 export const Q96 = 2n ** 96n
-/** Decimals of a price, more than any test needs. */
+/** Number of decimals of a price, more than any test needs. */
 const PRICE_DECIMALS = 18
-/** Above the error of a double's estimate of a root. */
+/** Limit of the relative error of a root that is estimated with doubles. */
 const ESTIMATE_ERROR = 2 ** -50
 
-/** The root of the ratio of a pool's second currency to its first, in units of 2^-96, for a price of the token. */
+/** Returns the root of the ratio of a pool's second currency to its first, in units of 2^-96, for a price of the token. */
 export const sqrtPriceOf = (
   price: string,
   { isTokenFirst, tokenDecimals, currencyDecimals }: { isTokenFirst: boolean; tokenDecimals: number; currencyDecimals: number },
@@ -18,11 +18,11 @@ export const sqrtPriceOf = (
   return squareRoot((second * Q96 * Q96) / first)
 }
 
-/** The tick of a root: the power of 1.0001 that is its price, rounded down; 0 without a price. */
+/** Returns the tick of a root: the exponent of 1.0001 that gives its price, rounded down; 0 without a price. */
 export const tickOf = (sqrtPriceX96: bigint): number =>
   sqrtPriceX96 === 0n ? 0 : Math.floor((2 * Math.log(Number(sqrtPriceX96) / 2 ** 96)) / Math.log(1.0001))
 
-/** Newton's method descends to the root from any greater start. Rounds down. */
+/** Returns the square root, rounded down. Newton's method descends to it from any greater start. */
 const squareRoot = (square: bigint): bigint => {
   let root = BigInt(Math.ceil(Math.sqrt(Number(square)) * (1 + ESTIMATE_ERROR))) + 1n
   for (;;) {

@@ -9,7 +9,7 @@ import { buildTransfer } from './token-transfers.ts'
 
 const SWAP = toFunctionSelector('swap(address,bool,int256,uint160,bytes)')
 export const SWAP_GAS = 128_000
-/** The liquidity is between the average price divided by this number and multiplied by it. */
+/** Prices with liquidity are between the average price divided by this number and the average price multiplied by it. */
 const RANGE = 1.25
 
 /** New values of a pool. An omitted field does not change. */
@@ -31,7 +31,7 @@ export const buildSwap =
     return {
       from: trader,
       to: contract,
-      // Does not depend on the state, because the hash is known without it.
+      // The input must not depend on the state, because the hash is known without the state.
       input: `${SWAP}${[trader, effect.sqrtPriceX96 ?? 0n, effect.liquidity ?? 0n].map((value) => toWord(value).slice(2)).join('')}`,
       gasUsed: SWAP_GAS,
       logs,
@@ -47,7 +47,7 @@ export const reserveOf = (pool: DevnetPool, sqrtPriceX96: bigint): bigint => {
   return held > least ? held - least : 0n
 }
 
-/** The most tokens that a pool holds at any price. */
+/** Returns the greatest number of tokens that a pool holds at any price. */
 export const reserveBoundOf = (pool: DevnetPool): bigint => reserveBoundsOf(pool).most - reserveBoundsOf(pool).least
 
 const boundsByPool = new Map<DevnetPool, { least: bigint; most: bigint }>()
@@ -60,7 +60,7 @@ const reserveBoundsOf = (pool: DevnetPool) => {
   return bounds
 }
 
-/** The tokens that the liquidity would hold without a range. */
+/** Returns the number of tokens that the liquidity would hold if it had no range. */
 const tokensAt = (pool: DevnetPool, sqrtPriceX96: bigint): bigint =>
   isTokenFirst(pool) ? (pool.liquidity * Q96) / sqrtPriceX96 : (pool.liquidity * sqrtPriceX96) / Q96
 

@@ -5,17 +5,16 @@ import { tokenInput, tokenLog } from './contract-abis.ts'
 import * as storage from './token-storage.ts'
 import { gasByKind } from './token-transfers.ts'
 
-/** The called token and its caller. */
 type CallParties = { token: Hex; sender: Hex }
 type CallEffects = { logs: readonly EmittedLog[]; writes: readonly StateWrite[] }
 
-/** A call of a token: its calldata, logs and writes in a given state. */
+/** Returns the calldata, the logs and the writes of a call of a token in a given state. */
 export type TokenCall = (parties: CallParties, context: ExecutionContext) => CallEffects & { input: Hex }
 
-/** A token answers a call that it refuses without logs and without writes. */
+/** Effects of a call that a token refuses: no logs and no writes. */
 const refused: CallEffects = { logs: [], writes: [] }
 
-/** A transaction that makes these calls, in order. */
+/** Builds a transaction that makes these calls, in order. */
 export const buildTokenCall = (parties: CallParties, ...calls: readonly TokenCall[]): DeferredTransaction => {
   const [first, ...others] = calls
   if (!first) throw new Error('there is nothing to do')
@@ -30,7 +29,7 @@ const multicall =
     return { input: tokenInput('multicall', [inputs]), ...effects }
   }
 
-/** Announces calls and executes them in the same transaction; without calls it is only a notice. */
+/** Announces calls and executes them in the same transaction. Without calls it only publishes a notice. */
 export const announce =
   ({ id, description = '', uri = '' }: { id: string; description?: string; uri?: string }, ...calls: TokenCall[]): TokenCall =>
   (parties, context) => {
@@ -46,7 +45,7 @@ export const announce =
     }
   }
 
-/** Each call sees the writes of those before it. */
+/** Executes the calls. Each call sees the writes of the calls before it. */
 const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, { readState, timestamp }: ExecutionContext) => {
   const written = new Map<string, bigint>()
   const readWritten = (key: string) => written.get(key) ?? readState(key)
@@ -62,7 +61,7 @@ const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, { rea
   }
 }
 
-/** Changes the multiplier now; a pending schedule is cancelled. */
+/** Changes the multiplier now, and cancels a pending schedule. */
 export const changeMultiplier = (to: string): TokenCall => {
   const newMultiplier = storage.parseMultiplier(to)
   return ({ token }, { readState, timestamp }) => {
@@ -80,7 +79,7 @@ export const changeMultiplier = (to: string): TokenCall => {
   }
 }
 
-/** Schedules a multiplier, which takes effect without a log. Refused for the past, and while another is scheduled. */
+/** Schedules a multiplier, which takes effect without a log. The token refuses a past time, and a second schedule. */
 export const scheduleMultiplier = (to: string, effectiveAtS: number): TokenCall => {
   const [newMultiplier, effectiveAt] = [storage.parseMultiplier(to), BigInt(effectiveAtS)]
   return ({ token }, { readState, timestamp }) => {
@@ -91,13 +90,13 @@ export const scheduleMultiplier = (to: string, effectiveAtS: number): TokenCall 
     return {
       input,
       logs: [tokenLog(token, 'UIMultiplierUpdated', change)],
-      // Writing `current` keeps an earlier schedule that is already effective.
+      // Writes `current` too: an earlier schedule that has taken effect is in the slots that this schedule overwrites.
       writes: multiplierWrites(token, { current, scheduled: newMultiplier, effectiveAt }),
     }
   }
 }
 
-/** Cancels the pending schedule; refused without one. */
+/** Cancels the pending schedule. The token refuses this if there is none. */
 export const cancelSchedule: TokenCall = ({ token }, { readState, timestamp }) => {
   const input = tokenInput('cancelUIMultiplierUpdate')
   if (!storage.isScheduled(readState, token, timestamp)) return { input, ...refused }
@@ -155,12 +154,12 @@ export const changeSymbol = (newSymbol: string): TokenCall => {
   })
 }
 
-/** Changes the URI of the contract's document; the event does not contain it. */
+/** Changes the URI of the contract's document. The event does not contain the URI. */
 export const changeContractUri =
   (uri: string): TokenCall =>
   ({ token }) => ({ input: tokenInput('updateContractURI', [uri]), logs: [tokenLog(token, 'ContractURIUpdated')], writes: [] })
 
-/** Sets an extra field of the record; an empty value removes it. */
+/** Sets a field of the token's metadata. An empty value removes the field. */
 export const changeMetadata =
   (key: string, value: string): TokenCall =>
   ({ token }) => ({

@@ -8,7 +8,7 @@ export const TOKEN_CODE = 0xefn
 export const MULTIPLIER_DECIMALS = 18
 const ONE = 10n ** 18n
 export const NO_CAP = 2n ** 128n - 1n
-/** Length of a text that fits into one slot. */
+/** Limit of the bytes of a text in one slot. */
 const TEXT_BOUND_BYTES = 31
 
 // The storage slots of a token. Balances and allowances are mappings.
@@ -42,7 +42,7 @@ export const initialTokenValues = ({ address, name, symbol, multiplier }: Devnet
     [supplyCapKey(address), NO_CAP],
   ])
 
-/** The multiplier with 18 decimals; 1 by default. A schedule takes effect without a write. */
+/** Returns the multiplier with 18 decimals, by default 1. A schedule takes effect without a write. */
 export const multiplierAt = (readState: ReadState, token: Hex, timestamp: number): bigint => {
   const effectiveAt = readState(effectiveAtKey(token))
   const isEffective = effectiveAt !== 0n && effectiveAt <= timestamp
@@ -58,7 +58,7 @@ export const packFeatures = (features: readonly number[]): bigint =>
 export const unpackFeatures = (bits: bigint): readonly number[] =>
   [...bits.toString(2)].toReversed().flatMap((bit, feature) => (bit === '1' ? [feature] : []))
 
-/** Packs a short text into a slot as Solidity does: the bytes first, twice their count last. */
+/** Packs a short text into a slot as Solidity does: the bytes first, and twice their number in the last byte. */
 export const packText = (text: string): bigint => {
   const bytes = Buffer.from(text)
   if (bytes.length > TEXT_BOUND_BYTES) throw new Error(`"${text}" is longer than ${TEXT_BOUND_BYTES} bytes`)

@@ -20,7 +20,7 @@ export const gasByKind = { transfer: 46_109, mint: 51_240, burn: 33_872, approva
 export type TokenTransfer = { token: Hex; from: Hex; to: Hex; raw: bigint }
 
 const add = (raw: bigint) => (balance: bigint) => balance + raw
-// Never below zero: a fault may have dropped the transaction that gave the holder the tokens.
+// Stays at zero or above: a fault may have dropped the transaction that gave the holder the tokens.
 const take = (raw: bigint) => (balance: bigint) => (balance < raw ? 0n : balance - raw)
 const raiseTo = (raw: bigint) => (balance: bigint) => (balance < raw ? raw : balance)
 
@@ -41,7 +41,7 @@ export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: H
   }
 }
 
-/** A memo's 32 bytes. */
+/** Encodes a memo as 32 bytes. */
 export const encodeMemo = (text: string): Hex => stringToHex(text, { size: 32 })
 
 export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
@@ -50,7 +50,7 @@ export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfe
   logs: [...transfer.logs, tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo })],
 })
 
-/** Turns a transfer into a seizure, without the holder's consent. */
+/** Turns a transfer into a seizure, which the holder did not send. */
 export const addSeizure = (transfer: UnsignedTransaction, { from, to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
   ...transfer,
   input: tokenInput('seizeWithMemo', [from, to, raw, memo]),
@@ -82,8 +82,8 @@ export const buildLogsTransaction = (sender: Hex, logs: readonly EmittedLog[]): 
 })
 
 /**
- * A transfer that always succeeds, for tests. It first gives the holder the missing tokens, without a log. If the address
- * is no token, it makes it one.
+ * Builds a transfer that always succeeds, for tests. The holder first receives the missing tokens, without a log. If the
+ * address is no token, it becomes one.
  */
 export const buildFundedTransfer = (transfer: TokenTransfer, sender: Hex): UnsignedTransaction => {
   const { token, from, raw } = transfer

@@ -114,7 +114,7 @@ export type StreamQuery = z.infer<typeof StreamQuery>
 
 export const SnapshotQuery = SelectionQuery.pick({ symbols: true })
 
-/** A `Last-Event-ID` wins over `since`: a browser that reconnects repeats its first URL. */
+/** `Last-Event-ID` takes precedence over `since`, because a browser reconnects with its first URL. */
 export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''): StreamQuery {
   const lastEventId = lastEventIdHeader || query.get('lastEventId')
   if (!lastEventId) return readParameters(StreamQuery, query)

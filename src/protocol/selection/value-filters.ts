@@ -4,20 +4,20 @@ import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../d
 import { Address, DecimalText } from '../fields.ts'
 import { type Movement, movementTypes, type UpdateType } from '../updates.ts'
 
-/** Every message of the types that a filter tests has these fields. */
+/** The fields that filters test. Every message of the types that a filter tests has them. */
 type FilteredContent = Pick<Movement, 'reference_value' | 'shares' | 'from' | 'to'>
 
-/** A row gives a query parameter, an option of `subscribe`, a field of `subscribed`, a flag of `tail`, and names in the SDK. */
+/** A row of the table: a query parameter, an option of `subscribe`, a field of `subscribed`, a flag of `tail`, names in the SDK. */
 type ValueFilter<Value> = {
   readonly description: string
   /** `number`: a program may give a number, and a person `10k`. `list`: an array in a `subscribe`, separated by commas in a query. */
   readonly form: 'number' | 'list'
   readonly read: z.ZodType<Value, string> | z.ZodType<Value, string[]>
   readonly readText: z.ZodType<Value, string>
-  /** The value as `subscribed` shows it. A URL has this text too, with commas in a list. */
+  /** Form of the value in `subscribed`. A URL contains this text too, with commas in a list. */
   readonly shown: z.ZodType<string | readonly string[]>
   show(value: Value): string | readonly string[]
-  /** Types that the filter tests; all others pass. */
+  /** Types that the filter tests. Messages of all other types pass. */
   readonly types: ReadonlySet<UpdateType>
   passes(content: FilteredContent, value: Value): boolean
 }
@@ -91,11 +91,11 @@ export const valueFilters = {
 export type FilterName = keyof typeof valueFilters
 type FilterRow<Name extends FilterName> = (typeof valueFilters)[Name]
 type FilterValue<Name extends FilterName> = z.infer<FilterRow<Name>['read']>
-/** Null is no filter. */
+/** The values of all filters; null for a filter that is not set. */
 export type FilterValues = { readonly [Name in FilterName]: FilterValue<Name> | null }
 
 export const filterNames = Object.keys(valueFilters) as readonly FilterName[]
-/** `min_value, min_shares or account`. */
+/** Names all filters, as in `min_value, min_shares or account`. */
 export const anyFilter = `${filterNames.slice(0, -1).join(', ')} or ${filterNames.at(-1)}`
 
 const mapFilters = <Mapped>(map: (filter: ValueFilter<unknown>, name: FilterName) => Mapped) =>
@@ -103,7 +103,7 @@ const mapFilters = <Mapped>(map: (filter: ValueFilter<unknown>, name: FilterName
 
 export const noFilters = mapFilters(() => null) as { readonly [Name in FilterName]: null }
 
-/** Options of a `subscribe`: an absent one keeps the current value, null clears it. */
+/** Options of a `subscribe`. An omitted option keeps the current value; null removes the filter. */
 export const filterOptions = mapFilters(({ read, description }) => read.nullish().describe(description)) as {
   readonly [Name in FilterName]: z.ZodOptional<z.ZodNullable<FilterRow<Name>['read']>>
 }
@@ -123,13 +123,13 @@ export const shownFilters = (values: FilterValues) =>
 
 export const hasValueFilter = (values: FilterValues): boolean => filterNames.some((name) => values[name] !== null)
 
-/** Types of which the filters may omit messages. */
+/** Types whose messages the filters may omit. */
 export const leftOutTypes = (values: FilterValues): ReadonlySet<UpdateType> =>
   new Set(filterNames.flatMap((name) => (values[name] === null ? [] : [...valueFilters[name].types])))
 
 type Typed = { readonly type: UpdateType }
 
-/** Makes a test of a message against all filters that are set; null if none is. */
+/** Makes a test of a message against all filters that are set; null if none is set. */
 export function filterTestOf(values: FilterValues): ((content: Typed) => boolean) | null {
   const tests = filterNames.flatMap((name) => {
     const filter: ValueFilter<unknown> = valueFilters[name]

@@ -3,36 +3,36 @@ import type { AmendMessage, QuoteMessage, SnapshotMessage, TokenMessage, Update 
 import { isNotAfter } from './position-order.ts'
 import type { StreamItem } from './stream-item.ts'
 
-/** The state of one stock. A change makes a new object, so that two states compare by identity. */
+/** The state of one stock. Each change makes a new object, so `===` shows whether a state changed. */
 export type StockState = Pick<
   SnapshotMessage,
   'symbol' | 'address' | 'token' | 'token_warnings' | 'multiplier' | 'scheduled' | 'paused' | 'nav' | 'quote' | 'session'
 > & {
-  /** Newest first. */
+  /** The newest movements of the stock, newest first. */
   readonly movements: readonly MovementState[]
 }
 
-/** A movement with its amends applied, at the stage that it has reached. */
+/** A movement with its amends applied, and with its present stage. */
 export type MovementState = Omit<MovementUpdate, 'stage'> & { readonly stage: MovementUpdate['stage'] | 'retracted' }
 type MovementUpdate = Extract<Update, { shares: string | null }>
 
 export type BookOptions = {
   /** Limit on the movements kept for each stock; default 20. */
   readonly movements?: number
-  /** States to start from, such as those of another book. */
+  /** States that the book contains at its start, such as the states of another book. */
   readonly states?: readonly StockState[]
 }
 
-/** The state of many stocks, folded from the items of a stream that sends snapshots. */
+/** The states of many stocks, computed from the items of a stream that sends snapshots. */
 export type Book = {
-  /** By symbol or address. */
+  /** Finds a stock by its symbol or its address. */
   get(symbol: string): StockState | undefined
-  /** The returned array is identical until a state changes. */
+  /** Returns the same array until a state changes. */
   all(): readonly StockState[]
   /** Calls `listener` after changes, at most once per turn of the event loop. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void
   apply(item: StreamItem): void
-  /** Settles when the stream of the items has ended. */
+  /** Resolves when the stream of the items ends, and rejects if that stream fails. */
   readonly done: Promise<void>
 }
 
@@ -58,9 +58,9 @@ class StockBook implements Book {
   readonly #listeners = new Set<() => void>()
   #list: readonly StockState[] | null = null
   #isNotifying = false
-  /** Snapshots follow a gap, unless the stream was opened without them. */
+  /** Set by a gap that the relay reports, until the next snapshot. A stream without snapshots leaves it set. */
   #isAfterGap = false
-  /** Stocks from before a gap. Those without a new snapshot are no longer listed, and are removed after the snapshots. */
+  /** Addresses from before a gap. An address without a new snapshot is no longer listed, and the book removes it. */
   #outdated = new Set<string>()
 
   constructor(items: AsyncIterable<StreamItem> | undefined, { movements = MOVEMENTS, states = [] }: BookOptions) {
@@ -116,7 +116,7 @@ class StockBook implements Book {
     const entry = this.#entries.get(address)
     if (!entry) return
     this.#applyToMovements(entry, update)
-    // The snapshot already includes the effect of older messages.
+    // The snapshot already includes the effect of each message up to `as_of`.
     if (isNotAfter(update.id, entry.asOf)) return
     if (update.symbol !== entry.state.symbol) this.#change(entry, { symbol: update.symbol })
     this.#applyToState(entry, update.type === 'amend' ? update.update : update)
@@ -186,7 +186,7 @@ const newEntry = (state: StockState): BookEntry => ({
   quotes: new Map(state.quote ? [[state.quote.venue.pool, state.quote]] : []),
 })
 
-/** State of a stock that was listed after the snapshots. Messages of their own follow with the values. */
+/** State of a stock that was listed after the snapshots. Later messages contain its multiplier, its NAV and its quote. */
 const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   symbol,
   address,

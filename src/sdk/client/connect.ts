@@ -6,10 +6,10 @@ import type { ConnectOptions, StreamOptions } from './options.ts'
 import type { StreamItem } from './stream-item.ts'
 import { type StreamSource, UpdateStream, type Updates } from './update-stream.ts'
 
-/** A relay. Each stream has a connection of its own, which opens when the stream is first read. */
+/** The client of one relay. Each stream has its own connection, which opens when the stream is first read. */
 export type RelayClient = {
   readonly url: string
-  /** URL of the relay as a JSON-RPC node. */
+  /** URL of the JSON-RPC node that the relay serves. */
   readonly rpcUrl: string
   /** Follows symbols live, and reconnects and resumes by itself. `*` means all symbols. */
   updates<Type extends Update['type'] = Update['type']>(
@@ -19,9 +19,9 @@ export type RelayClient = {
   status(): Promise<ServiceStatus>
   /** Reads the present state of one token. */
   snapshot(symbol: string): Promise<SnapshotMessage>
-  /** Reads the state of many tokens at one position. A stream with `since: as_of` continues exactly there. */
+  /** Reads the states of many tokens, all at one position. A stream with `since: as_of` continues exactly at that position. */
   snapshots(symbols?: string | readonly string[]): Promise<SnapshotCut>
-  /** Reads stored messages, one page at a time as you take them. */
+  /** Reads stored messages. Requests the next page once you have taken every message of the page before. */
   history(symbols: string | readonly string[], options?: HistoryOptions): AsyncIterable<Update>
 }
 
@@ -33,7 +33,7 @@ export type SnapshotCut = {
 
 const DEFAULT_HEARTBEAT_S = 5
 
-/** Sends nothing until a stream is read or a request is made. */
+/** Makes a client. It sends nothing until you read a stream or make a request. */
 export function connect(url: string | URL, options: ConnectOptions = {}): RelayClient {
   const http = createHttp(url, options)
   const source: StreamSource = {
@@ -54,7 +54,7 @@ export function connect(url: string | URL, options: ConnectOptions = {}): RelayC
     url: String(http.urlOf('')),
     rpcUrl: String(http.urlOf('rpc')),
     updates: <Type extends Update['type']>(symbols: string | readonly string[], streamOptions: StreamOptions<Type> = {}) =>
-      // The relay sends only the selected types.
+      // The cast is correct because the relay sends only the selected types.
       new UpdateStream(source, symbols, streamOptions) as Updates<StreamItem> as Updates<StreamItem<Type>>,
     status: () => http.getJson('v1/status'),
     snapshots,

@@ -2,20 +2,20 @@ import { type Http, isTemporary, type RelayError, refusalOf, retryAfterMs } from
 
 type ConnectionEvents = {
   readonly onMessage: (text: string) => void
-  /** The relay asks for this wait, in milliseconds, before the next connection. */
+  /** Called with the number of milliseconds that the relay asks the client to wait before it connects again. */
   readonly onRetry: (ms: number) => void
   readonly onEnd: (end: ConnectionEnd) => void
 }
 
 export type ConnectionEnd = {
   readonly reason: string
-  /** Close code of a WebSocket. */
+  /** Close code of the connection, if it was a WebSocket. */
   readonly code?: number
-  /** Set if the relay would refuse every further attempt too. */
+  /** Set if the relay would refuse each later attempt too. */
   readonly refusal?: RelayError
 }
 
-/** Opens one connection. Returns a function that closes it; the caller ignores events after that. */
+/** Opens one connection. Returns a function that closes it. The caller ignores events after it has called that function. */
 export type OpenConnection = (query: URLSearchParams, events: ConnectionEvents) => () => void
 
 const SUBPROTOCOL = 'stocktape.v1'
@@ -25,7 +25,7 @@ export const webSocketOpener =
   (query, { onMessage, onEnd }) => {
     const url = http.urlOf('v1/ws', query)
     url.protocol = url.protocol.replace('http', 'ws')
-    // Browsers cannot set headers on a WebSocket.
+    // A browser cannot set headers on a WebSocket, so the URL contains the API key.
     if (key) url.searchParams.set('key', key)
     const socket = new WebSocket(url, SUBPROTOCOL)
     socket.onmessage = ({ data }) => onMessage(String(data))
@@ -57,7 +57,7 @@ async function readEventStream(
     onRetry(retryAfterMs(response))
     return endOf(await refusalOf(response))
   }
-  // Some browsers cannot iterate over the body of a response.
+  // A reader is needed because some browsers cannot iterate over the body of a response.
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   for (let rest = ''; ; ) {
     const { done, value } = await reader.read()
@@ -76,7 +76,7 @@ export const endOf = (refusal: RelayError): ConnectionEnd => ({
   ...(!isTemporary(refusal) && { refusal }),
 })
 
-/** The message of a failed `fetch` is the same for every cause, so the cause is preferred. */
+/** Prefers the cause of a failed `fetch`, since the message of the error itself is the same for every cause. */
 function reasonOf(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure)
   return failure.cause instanceof Error ? failure.cause.message || failure.message : failure.message

@@ -6,11 +6,11 @@ import type { StreamState, TransportName } from './stream-state.ts'
 /** Network and clock of a connection: tests replace both. */
 export type Environment = {
   readonly open: Readonly<Record<TransportName, OpenConnection>>
-  /** If undefined: WebSocket, or SSE if a WebSocket does not open. */
+  /** If undefined, the connection uses a WebSocket, or SSE if a WebSocket does not open. */
   readonly transport: TransportName | undefined
   readonly now: () => number
   readonly random: () => number
-  /** Calls back once. Returns a function that cancels. */
+  /** Calls `callback` once after `ms`. Returns a function that cancels the call. */
   readonly after: (ms: number, callback: () => void) => () => void
 }
 
@@ -18,19 +18,19 @@ type ConnectionHandlers = {
   readonly query: () => URLSearchParams
   readonly onMessage: (message: Message) => void
   readonly onState: (change: Partial<StreamState>) => void
-  /** The relay would refuse every further attempt too. */
+  /** Called if the relay would refuse each later attempt too: the connection stays closed. */
   readonly onRefusal: (refusal: RelayError) => void
 }
 
 const FIRST_MESSAGE_BOUND_MS = 10_000
-/** After this many missed heartbeats the client reconnects. */
+/** Number of missed heartbeats after which the client reconnects. */
 const MISSED_HEARTBEATS = 3
-/** Each failure doubles the wait before the next attempt. */
+/** Average wait before the first new attempt. Each failure doubles it, up to `RETRY_BOUND_MS`. */
 const RETRY_MS = 500
 const RETRY_BOUND_MS = 30_000
 const REQUESTED_WAIT_BOUND_MS = 3_600_000
 
-/** Keeps one connection open: it leaves a silent one, and reconnects as the close code requires. */
+/** Keeps one connection open. Closes it if the relay is silent, and reconnects as the close code requires. */
 export class Connection {
   readonly #environment: Environment
   readonly #handlers: ConnectionHandlers
@@ -82,7 +82,7 @@ export class Connection {
     try {
       message = JSON.parse(text)
     } catch {
-      // Text that is not JSON is refused below.
+      // `message` stays null, and the connection ends below.
     }
     if (!message?.type) return this.#end({ reason: 'no message' })
     switch (message.type) {
@@ -115,7 +115,7 @@ export class Connection {
     if (refusal) return this.#handlers.onRefusal(refusal)
     if (code >= 4_000 && code < 4_100) return this.#handlers.onRefusal(new RelayError(code, reason.split(' ')[0] ?? '', reason))
     if (!this.#hasHello && !this.#environment.transport && code < 4_000) {
-      // A proxy may forbid WebSockets. Only over HTTP does the relay give the reason of a refusal.
+      // Tries SSE, since a proxy may block WebSockets. Only an HTTP answer contains the relay's reason for a refusal.
       const isBlocked = this.#transport === 'websocket'
       this.#transport = isBlocked ? 'sse' : 'websocket'
       if (isBlocked) return this.open()

@@ -10,7 +10,7 @@ export type HistoryOptions = SelectionFilters & {
   readonly after?: string
   readonly before?: string
   readonly through?: string
-  /** `desc` begins with the newest. */
+  /** `desc` yields the newest message first. Default `asc`. */
   readonly order?: 'asc' | 'desc'
   readonly limit?: number
   readonly signal?: AbortSignal
@@ -51,7 +51,7 @@ export async function* readBackfill(http: Http, path: string, signal: AbortSigna
   const from = searchParams.get('after') ?? ''
   searchParams.set('limit', String(PAGE_BOUND))
   for await (const events of pages(http, pathname, searchParams, signal)) yield* events
-  // Messages that were deleted during the reading may be missing from the pages.
+  // The relay may have deleted messages of the range while the pages were read.
   const { tape } = await http.getJson<ServiceStatus>('v1/status', undefined, signal)
   if (!isNotAfter(tape.oldest, from)) throw new Error(`deleted up to ${tape.oldest}`)
 }

@@ -13,14 +13,14 @@ type ErrorBody = {
   readonly details?: readonly { readonly suggest?: readonly string[] }[]
 }
 
-/** The relay refuses a request, and would refuse it again. */
+/** The relay refused a request or a stream. The refusal is temporary if `code` is 429 or 500 to 599. */
 export class RelayError extends Error {
   override readonly name = 'RelayError'
   /** The HTTP status, or the close code of a WebSocket. */
   readonly code: number
   /** A word for programs, such as `unknown_symbol`. */
   readonly reason: string
-  /** Known names similar to the given one. */
+  /** Known names that are similar to the refused name. */
   readonly suggest: readonly string[]
 
   constructor(code: number, reason: string, message: string, suggest: readonly string[] = []) {
@@ -32,10 +32,10 @@ export class RelayError extends Error {
 }
 
 export type Http = {
-  /** Makes the URL of a path of the relay. The relay itself may be below a path of its host. */
+  /** Returns the URL of a path of the relay. The relay may be served below a path of its host, such as `/tape/`. */
   readonly urlOf: (path: string, query?: URLSearchParams) => URL
   readonly headers: Record<string, string>
-  /** Retries after temporary failures if a signal is given: without one, the retries could not be stopped. */
+  /** Requests JSON. Retries after a temporary failure only if a signal is given: without a signal nobody could stop the retries. */
   readonly getJson: <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal) => Promise<Body>
 }
 
@@ -66,7 +66,7 @@ export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
           clearTimeout(timer)
           reject(signal.reason)
         }
-        // The listener is removed when the deadline of the request passes.
+        // `deadline` removes this listener later, so that listeners do not accumulate on the signal of the caller.
         signal.addEventListener('abort', abort, { signal: deadline })
       })
     }

@@ -1,12 +1,12 @@
-/** An item, a range to read before the next entry, or only a position up to which there are no items. */
+/** An entry with an item, with a `fill` that yields items, or with only a position. */
 export type QueueEntry<Item> = {
-  /** Position at which a restarted program continues, once the consumer has finished with the entry. */
+  /** Position to save once the consumer has finished with the entry: a restarted program continues there. Null saves none. */
   readonly position: string | null
   readonly item?: Item
   readonly fill?: () => AsyncGenerator<Item>
 }
 
-/** First in, first out, for one consumer. Its owner limits the size. */
+/** A queue for one consumer, first in, first out. The stream that fills it limits its size. */
 export class ItemQueue<Item> {
   #entries: QueueEntry<Item>[] = []
   #wake: () => void = () => {}
@@ -19,13 +19,13 @@ export class ItemQueue<Item> {
   push(entry: QueueEntry<Item>): void {
     if (this.#end) return
     const last = this.#entries.at(-1)
-    // A position replaces the one before it, so that heartbeats do not fill the queue.
+    // Two entries in a row with only a position become one, so that heartbeats do not fill the queue.
     if (last && isOnlyPosition(last) && isOnlyPosition(entry)) this.#entries.pop()
     this.#entries.push(entry)
     this.#wake()
   }
 
-  /** Ignores later entries. Once the queue is empty, `take` throws the failure once, then returns null. */
+  /** Ends the queue: it ignores new entries. Once it is empty, `take` throws the failure once, then returns null. */
   end(failure: Error | null): void {
     this.#end = { failure }
     this.#wake()
@@ -35,7 +35,7 @@ export class ItemQueue<Item> {
     this.#entries = []
   }
 
-  /** Waits for the next entry; null at the end. */
+  /** Waits for the next entry. Returns null at the end of the queue. */
   async take(): Promise<QueueEntry<Item> | null> {
     while (this.#entries.length === 0) {
       if (this.#end) {

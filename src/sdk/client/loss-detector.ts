@@ -2,9 +2,9 @@ import { filterParameters, followingTypes } from '../generated/names.ts'
 import { isNotAfter } from './position-order.ts'
 import type { Gap } from './stream-item.ts'
 
-/** Limit on the chains (pairs of address and type) whose last id is kept. Beyond it, the proof restarts. */
+/** Limit on the chains, one for each pair of address and type, whose last id is kept. At the limit all are forgotten. */
 const CHAINS_BOUND = 100_000
-/** Limit on the ids kept since the last proof. Beyond it, a loss cannot be filled, and a resume begins at the newest id. */
+/** Limit on the ids kept since the last proof. Above it no loss can be filled, and a resume begins at the newest id. */
 const SEEN_BOUND = 100_000
 
 export type ChainedMessage = {
@@ -14,48 +14,49 @@ export type ChainedMessage = {
   readonly address?: string | null
 }
 
-/** An incomplete range of the stream. */
+/** A range of positions in which messages are missing. */
 export type Loss = {
   readonly after: string
   readonly through: string
-  /** Selects the messages of the range; null if the tape has lost them. */
+  /** Query that selects the messages of the range; null if the tape has lost some of them. */
   readonly query: URLSearchParams | null
-  /** Ids that were received; null if there were too many to keep. */
+  /** Ids received since the last proof; null if there were too many to keep. */
   readonly received: ReadonlySet<string> | null
-  /** Type of the missing messages, if it is known. The query also selects how their facts end. */
+  /** Type of the missing messages, if it is known. The query also returns the seals, retracts and amends of their facts. */
   readonly type?: string
-  /** Number of missing messages, if a heartbeat counted them. */
+  /** Number of missing messages, if a `live` or a heartbeat counted them. */
   readonly count?: number
-  /** Ids in the range that an earlier connection received: if the history does not have them, the tape has lost them. */
+  /** Ids of the range that an earlier connection received. An id that the history does not contain was lost by the tape. */
   readonly due?: readonly string[] | null
 }
 
 /**
- * Proves that nothing is missing in a stream: by the chain of `prev`, and by the number of messages that heartbeats
- * report. A selection with value filters and the sealed view have no chains, so there only the number counts.
+ * Proves that nothing is missing in a stream: by `prev`, which names the message before on the channel, and by the number
+ * of messages in each heartbeat. With value filters, and in the sealed view, `prev` proves nothing.
  *
- * If a connection breaks, its last number never arrives. So a new connection continues at the last proven position: the
- * relay repeats the messages after it, or reports a gap that begins there. Messages that were received are dropped by their
- * id; the others are new. If the relay does not repeat a message that was received, the tape has lost it.
+ * A connection that breaks sends no last heartbeat. So a new connection continues at the last proven position: the relay
+ * repeats the messages after it, or reports a gap that begins there. The client drops a repeated message by its id. If
+ * the relay does not repeat a message that was received, the tape has lost it.
  */
 export class LossDetector {
   readonly #selection: URLSearchParams
   readonly #hasChains: boolean
-  /** `*` also stands for the default types: all of them have chains. */
+  /** Selected types. `*` also stands for the default types, because each of them has a chain. */
   readonly #types: readonly string[]
   #lastIds = new Map<string, string>()
-  /** Position at which the unbroken stream begins. */
+  /** Position at which the stream began, or at which it continued after the last gap. */
   #start = ''
-  /** Up to this position nothing is missing, or the loss was reported. */
+  /** Position up to which nothing is missing, or the loss was reported. */
   #proven = ''
   /** Ids received after the proven position; null if there were too many to keep. */
   #seen: Set<string> | null = new Set()
-  /** Ids of earlier connections that this one has yet to repeat. */
+  /** Ids that an earlier connection received, and that the present connection has yet to repeat. */
   #due = new Set<string>()
-  /** Messages of this connection that were received, and that are known to be missing. */
+  /** Number of messages that this connection received. */
   #received = 0
+  /** Number of messages of this connection that are known to be missing. */
   #missing = 0
-  /** Set once the start position of this connection is known. A gap after that lies amid the counted messages. */
+  /** Set once the start position of the connection is known. A later gap lies between messages that the relay counts. */
   #isCounting = false
   #isLive = false
 
@@ -71,7 +72,7 @@ export class LossDetector {
     return this.#seen ?? new Set()
   }
 
-  /** Whether received messages are not repeated yet: if the tape has lost them, a position stored now would hide that. */
+  /** Whether the relay has yet to repeat a received message: a position saved now would hide that the tape has lost it. */
   get hasDue(): boolean {
     return this.#due.size > 0
   }
@@ -81,7 +82,7 @@ export class LossDetector {
     return (this.#seen && this.#proven) || position
   }
 
-  /** `position` is null if a gap follows. */
+  /** Begins a connection at `position`, which is null if the relay reports a gap first. */
   startConnection(position: string | null): void {
     this.#isLive = false
     this.#isCounting = position !== null
@@ -93,16 +94,16 @@ export class LossDetector {
   }
 
   /**
-   * Continues after a gap, at `position`. Messages before it may be repeated, but prove nothing about those after it. Returns
-   * the due ids in the gap, or null if the old position was lost or never given: new messages may then reuse known ids.
+   * Continues at `position`, after a gap. Returns the due ids in the gap. Returns null if the tape no longer has the old
+   * position, or if there is none: new messages may then have ids that were used before.
    */
   restart(after: string | null, position: string): readonly string[] | null {
     const isSameTape = after !== null && isNotAfter(after, position)
     this.#start = position
-    // A chain that was received beyond the position continues.
+    // Forgets each chain whose last id is not after `position`.
     for (const [chain, id] of this.#lastIds) if (!isSameTape || isNotAfter(id, position)) this.#lastIds.delete(chain)
     const due = this.#takeDue((id) => !isSameTape || (!isNotAfter(id, after) && isNotAfter(id, position)))
-    // Amid counted messages, the next heartbeat still counts those before the gap, even if all of them were lost on the way.
+    // If the gap lies between counted messages, the next heartbeat still counts the messages before it, so they stay unproven.
     if (!this.#isCounting || after === this.#proven) {
       this.#proven = position
       this.#isCounting = true
@@ -111,7 +112,7 @@ export class LossDetector {
     return isSameTape ? due : null
   }
 
-  /** True if the message was received, or its chain has already shown that it is missing. `position` is the newest received. */
+  /** Whether the message was received before, or was already reported as missing. `position` is the newest received one. */
   isRepeat(message: ChainedMessage, position: string | null): boolean {
     const { id } = message
     this.#due.delete(id)
@@ -134,15 +135,15 @@ export class LossDetector {
       this.#start = id
     }
     this.#lastIds.set(chain, id)
-    // A tape that lost its end continues before the last message that was received: nothing is missing.
+    // If the tape has lost its end, `prev` is before the last received id, and nothing is missing.
     if (prev === null || isNotAfter(prev, last ?? this.#start)) return null
-    // Messages up to the proven position are in the count already.
+    // A missing message up to the proven position is in the count already.
     if (!isNotAfter(prev, this.#proven)) this.#missing += 1
     const query = new URLSearchParams({ symbols: address ?? '*', types: type })
     return { after: last ?? this.#start, through: prev, query, received: this.#seen, type }
   }
 
-  /** Counts the first replay of a connection. A later one, after a gap, does not count what was sent live before it. */
+  /** Takes the number of replayed messages of a new connection. A second `live`, after a gap, does not count live messages. */
   receiveLive(replayed: number, position: string): Loss | null {
     if (this.#isLive) return null
     this.#isLive = true
@@ -154,19 +155,19 @@ export class LossDetector {
     const missing = sent - this.#received
     const count = missing - this.#missing
     const due = this.#takeDue((id) => isNotAfter(id, position))
-    // A repetition that was lost on the way is one of the missing messages. If more are due, the tape has lost some.
+    // A repeated message that was lost on the way is one of the missing messages. If more ids are due, the tape has lost some.
     const isLost = due.length > Math.max(missing, 0)
     const isNew = isLost || (count > 0 && isNotAfter(this.#proven, position))
     const query = isLost ? null : this.#selection
     const loss = { after: this.#proven, through: position, query, received: this.#seen, count, due }
     this.#missing = missing
     this.#proven = position
-    // The relay before this one may have sent messages that this one does not have yet.
+    // An earlier relay may have sent messages after `position`, which the present relay does not have yet.
     this.#seen = idsAfter(this.seen, position)
     return isNew ? loss : null
   }
 
-  /** Removes and returns the due ids that will not be repeated. */
+  /** Removes and returns the due ids that the relay will no longer repeat. */
   #takeDue(isOver: (id: string) => boolean): readonly string[] {
     const due = [...this.#due].filter(isOver)
     for (const id of due) this.#due.delete(id)

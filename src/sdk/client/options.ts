@@ -16,9 +16,9 @@ export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueF
   readonly types?: readonly Type[] | '*'
   /** With `sealed`, facts are delivered only once their block is sealed. */
   readonly stage?: 'preconfirmed' | 'sealed'
-  /** A position (exclusive), `start`, a duration (`90s`, `5m`, `2h`) or a time. By default now. */
+  /** Start of the stream: a position (exclusive), `start`, a duration (`90s`, `5m`, `2h`) or a time. By default now. */
   readonly since?: string | Date
-  /** `true` (default): the stream begins with snapshots, unless it resumes at a position. `always`, or `false` for never. */
+  /** `true` (default): snapshots first, unless the stream resumes at a position. `always`: snapshots first. `false`: none. */
   readonly snapshot?: boolean | 'always'
   /** Throw a `GapError` instead of yielding a gap. */
   readonly strict?: boolean
@@ -33,5 +33,5 @@ export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueF
   readonly onState?: (state: StreamState) => void
 }
 
-/** Keeps the position up to which the consumer has finished. */
+/** Saves and loads the position up to which the consumer has finished. */
 export type PositionStore = { load(): string | null | Promise<string | null>; save(position: string): void | Promise<void> }

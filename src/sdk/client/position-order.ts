@@ -1,4 +1,4 @@
-/** Negative, 0 or positive; null for positions of different tapes. The position `<p>.<n>` is just before `<p>`. */
+/** Returns a negative number, 0 or a positive one; null for positions of different tapes. `<p>.<n>` is just before `<p>`. */
 export function comparePositions(a: string, b: string): number | null {
   const [epochA, seqA, nA = Number.POSITIVE_INFINITY] = a.split('.')
   const [epochB, seqB, nB = Number.POSITIVE_INFINITY] = b.split('.')
@@ -6,5 +6,5 @@ export function comparePositions(a: string, b: string): number | null {
   return Math.sign(Number(seqA) - Number(seqB)) || Math.sign(Number(nA) - Number(nB) || 0)
 }
 
-/** False if the positions are of different tapes. */
+/** Whether `a` is at or before `b`. False for positions of different tapes. */
 export const isNotAfter = (a: string, b: string): boolean => (comparePositions(a, b) ?? 1) <= 0

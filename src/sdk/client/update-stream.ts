@@ -17,7 +17,7 @@ import { selectionQuery, setGiven, timeText } from './selection-query.ts'
 const DEFAULT_QUEUE_BOUND = 10_000
 const FILLED_IDS_BOUND = 100_000
 
-/** Messages are missing, and the stream is strict. */
+/** Thrown by a strict stream if messages are missing. */
 export class GapError extends Error {
   override readonly name = 'GapError'
   readonly gap: Gap
@@ -41,8 +41,8 @@ export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {
 export type StreamSource = Environment & { readonly http: Http; readonly heartbeatS: number }
 
 /**
- * The messages of a selection. The stream connects when the first one is requested, resumes by itself, drops repeats and
- * proves that nothing is missing. It ends when it is closed, and throws if the relay refuses it permanently.
+ * A stream of the messages of a selection. It connects when the consumer requests the first message, resumes by itself,
+ * drops repeated messages and proves that nothing is missing. It throws if the relay refuses it permanently.
  */
 export class UpdateStream implements Updates<StreamItem> {
   readonly #source: StreamSource
@@ -55,14 +55,14 @@ export class UpdateStream implements Updates<StreamItem> {
   readonly #abort = new AbortController()
   #state = initialState
   #started: Promise<void> | null = null
-  /** Settles when all calls of `next` so far have: they run one after another. */
+  /** Resolves after all calls of `next` so far, which run one after another. */
   #turn: Promise<unknown> = Promise.resolve()
   #received: string | null = null
-  /** Snapshots are to come before the next update. If the connection ends first, the next one must ask for them. */
+  /** Set while snapshots must precede the next update. If the connection ends earlier, the next connection requests them. */
   #awaitsSnapshots = false
   #current: QueueEntry<StreamItem> | null = null
   #filling: AsyncGenerator<StreamItem> | null = null
-  /** Ids of filled messages: a loss may be found twice, by its chain and by its number. */
+  /** Ids of filled messages. One loss may be found twice: by a chain, and by the number in a heartbeat. */
   readonly #filled = new Set<string>()
   #finished: string | null = null
   #saved: string | null = null
@@ -181,7 +181,7 @@ export class UpdateStream implements Updates<StreamItem> {
     })
   }
 
-  /** The relay reports that it has sent everything up to `id`. */
+  /** Called when the relay reports that it has sent every message up to `id`. */
   #prove(loss: Loss | null, id: string): void {
     // If the tape has lost messages, new snapshots are needed. The relay sends them only on a new connection.
     const needsSnapshots = loss?.query === null
@@ -198,9 +198,9 @@ export class UpdateStream implements Updates<StreamItem> {
 
   #pushGap(gap: Gap, loss: Partial<Loss>): void {
     const { backfill } = gap
-    // With a position at the relay's own gap, a restarted program would not receive the snapshots that follow it.
+    // A position saved at a gap of the relay would let a restarted program miss the snapshots after the gap.
     const position = gap.reason === 'missed' ? gap.id : null
-    // Without the received ids, a fill would repeat those messages.
+    // Without the received ids, `#fill` would yield received messages again.
     if (this.#options.fill && backfill !== null && loss.received)
       return this.#push({ position, fill: () => this.#fill(gap, backfill, loss) })
     if (this.#options.strict) this.#end(new GapError(gap))
@@ -214,7 +214,7 @@ export class UpdateStream implements Updates<StreamItem> {
     try {
       for await (const update of readBackfill(this.#source.http, backfill, this.#abort.signal)) {
         const { id, type } = update
-        // A repetition that was lost on the way counts as missing, but the program has received it before.
+        // A repeated message that was lost on the way counts as missing, but the program received it on an earlier connection.
         if (due.delete(id)) left -= 1
         if (loss.received?.has(id) || (loss.type ?? type) !== type || this.#filled.has(id)) continue
         if (this.#filled.size === FILLED_IDS_BOUND) this.#filled.clear()
@@ -222,7 +222,7 @@ export class UpdateStream implements Updates<StreamItem> {
         left -= 1
         yield update
       }
-      // The history of the sealed view omits facts whose own messages are deleted.
+      // The history of the sealed view omits a fact whose own message is deleted, so messages that are still missing are an error.
       if (due.size > 0 || (left > 0 && this.#options.stage === 'sealed')) throw new Error('messages are missing')
     } catch (failure) {
       if (this.#abort.signal.aborted) return

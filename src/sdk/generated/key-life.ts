@@ -13,7 +13,7 @@ type KeyMessage = {
   readonly update?: unknown
 }
 
-/** Keys whose stage a message changes. A seal also lists logs that are part of another fact: they have no stage of their own. */
+/** Keys that a message seals, retracts or amends. A seal also lists parts of another fact: they have no stage of their own. */
 export const followedKeys = ({ type, key = '', keys = [], types = [] }: KeyMessage): readonly string[] =>
   type === 'seal' ? keys.filter((_, index) => types[index] !== 'part') : type === 'retract' || type === 'amend' ? [key] : []
 
@@ -31,7 +31,7 @@ type KeyContent<Message> =
   | KeyPublication<Message>
   | Extract<Message, { readonly type: 'amend'; readonly update: unknown }>['update']
 
-/** Contents as last published, then as amended. Empty after a retract, or if the publication is not among the entries. */
+/** Returns the content that was published last, then each amended one. Empty after a retract, or without the publication. */
 export function contentsBefore<Message extends KeyMessage>(
   entries: readonly { readonly seq: number; readonly update: Message }[],
   beforeSeq: number,
@@ -48,7 +48,7 @@ export function contentsBefore<Message extends KeyMessage>(
 
 export type KeyEvent = 'preconfirmed' | 'late' | 'backfilled' | 'sealed' | 'amended' | 'retracted'
 
-/** A late fact whose block is older than this was read after an interruption: it counts as backfilled. */
+/** Limit on the age of a late fact's block. With an older block, it was read after an interruption, and counts as backfilled. */
 const LATE_MAX_MS = 60_000
 
 type CountedMessage = KeyMessage & {
@@ -57,7 +57,7 @@ type CountedMessage = KeyMessage & {
   readonly block?: { readonly timestamp?: string | null } | undefined
 }
 
-/** Event that the score and the metrics count for a message; null if the message is about no key. */
+/** Returns the event that the score and the metrics count for a message; null if they count none. */
 export function keyEventOf({ type, stage, late, time, block }: CountedMessage): KeyEvent | null {
   switch (type) {
     case 'seal':

@@ -12,10 +12,10 @@ export type StocktapeProviderProps = {
   readonly children?: ReactNode
 }
 
-/** URL and options as text, so that equal ones share a tape. */
+/** URL and options of a relay as text, so that components with equal values share one tape. */
 const RelayContext = createContext('{}')
 
-/** Sets the relay for the components below. Opens no connection. */
+/** Sets the relay for the components inside it. Opens no connection. */
 export function StocktapeProvider({ url, options, children }: StocktapeProviderProps): ReactElement {
   return createElement(RelayContext.Provider, { value: JSON.stringify({ url, options }) }, children)
 }
@@ -43,7 +43,7 @@ export function useTape<Type extends Update['type'] = Update['type']>(
   return useTapeState<TapeView<Type>>(union, read, emptyView)
 }
 
-/** The state of the feed. Opens no connection. */
+/** State of the connection to the relay, with its gaps. Opens no connection itself. */
 export function useFeed(): TapeFeed {
   return useTapeState(null, ({ feed }) => feed, initialFeed)
 }
@@ -58,7 +58,7 @@ function useTapeState<Part>(union: TapeUnion | null, read: (state: TapeState) =>
   )
 }
 
-/** One tape for each relay, kept until the page is closed: without a watcher a tape is empty. */
+/** One tape for each relay. No entry is removed, since a tape that no component watches is empty. */
 const tapes = new Map<string, SharedTape>()
 
 function tapeOf(relay: string): SharedTape {

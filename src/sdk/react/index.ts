@@ -1,4 +1,4 @@
-// Frameworks with server components run this module in the browser.
+// Tells frameworks with server components to run this module in the browser.
 'use client'
 
 export { StocktapeProvider, type StocktapeProviderProps, useFeed, useStock, useTape } from './hooks.ts'

@@ -3,7 +3,7 @@ import { TabGroup } from './tab-group.ts'
 import { TapeMemory, type TapeState } from './tape-memory.ts'
 import { type TapeUnion, unite } from './tape-selection.ts'
 
-/** The connection stays open for this time after the last component is gone: another may mount, or remount. */
+/** Time that the connection stays open after the last component unmounts, since another component may mount soon. */
 const RELEASE_GRACE_MS = 2_000
 /** Changes within this time cause one rendering. */
 const RENDER_INTERVAL_MS = 16
@@ -19,7 +19,7 @@ export class SharedTape {
   #renderTimer: ReturnType<typeof setTimeout> | undefined
   #state: TapeState | null = null
 
-  /** Tabs with a tape of the same name share the stream. */
+  /** Tabs whose tapes have the same `name` share one stream. */
   constructor(name: string, relay: Pick<RelayClient, 'updates'>) {
     this.#name = name
     this.#relay = relay
@@ -30,7 +30,7 @@ export class SharedTape {
     return this.#state
   }
 
-  /** Calls back after changes. A null union opens no connection. Returns a function that stops it. */
+  /** Calls `onChange` after changes. Opens a connection unless `union` is null. Returns a function that ends the watch. */
   watch(union: TapeUnion | null, onChange: () => void): () => void {
     const listener = () => onChange()
     this.#interests.set(listener, union)

@@ -11,9 +11,9 @@ type TabMessage =
 
 /**
  * The tabs of one origin that show one relay share one stream. The tab that holds the lock leads: it reads the stream and
- * posts each item to the others. When it closes, the next tab gets the lock, and continues after the last item it received.
+ * posts each item to the others. When it closes, the next tab gets the lock, and continues after its last item.
  *
- * Each tab also holds a lock of its own. If the leader gets that lock, the tab is gone.
+ * Each tab also holds its own lock. When the leader is granted the lock of a tab, that tab is gone.
  */
 export class TabGroup {
   readonly #name: string
@@ -63,14 +63,14 @@ export class TabGroup {
       onFeed: (feed) => this.#post({ kind: 'feed', leader: this.#id, feed }),
       onUnion: () => this.#passState(null),
     })
-    // Each other tab answers with the union that it wants.
+    // Each other tab answers this message with the union that it wants.
     this.#passState(null)
     this.#wantAll()
   }
 
   #receive(message: TabMessage): void {
     if (message.kind === 'want') return this.#receiveWanted(message)
-    // Messages of a former leader may arrive late.
+    // A message of a former leader may be late, and is dropped.
     const isForMe = message.kind === 'state' ? [null, this.#id].includes(message.to) : message.leader === this.#leader
     if (this.#stream || !isForMe) return
     switch (message.kind) {

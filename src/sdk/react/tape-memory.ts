@@ -10,15 +10,15 @@ import {
 import { initialState } from '../client/stream-state.ts'
 import { selectsStock, type TapeUnion, unite } from './tape-selection.ts'
 
-/** The state of the connection, and the gaps of its stream. */
+/** State of the connection, with the number of gaps in its stream and the last gap. */
 export type TapeFeed = Omit<StreamState, 'queued'> & { readonly gaps: number; readonly lastGap: Gap | null }
 
-/** The state that one tab hands to another, so that it can continue. */
+/** State that one tab sends to another, so that the other tab can continue the stream. */
 export type TapeState = {
   readonly stocks: readonly StockState[]
   readonly recent: readonly Update[]
   readonly feed: TapeFeed
-  /** The selection of the stocks and of the recent updates. */
+  /** The union of selections from which the stocks and the recent updates are. */
   readonly union: TapeUnion
   /** Whether the snapshots of all stocks of the union were received. */
   readonly isComplete: boolean
@@ -50,7 +50,7 @@ export class TapeMemory {
     this.#book.apply(item)
     if (item.type === 'gap') {
       this.#setFeed({ gaps: this.#state.feed.gaps + 1, lastGap: item, position: item.id })
-      // Snapshots follow only if the relay reported the gap.
+      // Snapshots follow a gap only if the relay reported it. The client itself found a gap with the reason `missed`.
       if (item.reason !== 'missed') this.#change({ isComplete: false })
     } else this.#setFeed({ position: later(item.id, this.position) })
     if ('prev' in item) this.#change({ recent: [...this.#state.recent.slice(1 - UPDATES_BOUND), item], isComplete: true })
@@ -65,7 +65,7 @@ export class TapeMemory {
     this.#change(state)
   }
 
-  /** Removes the stocks that are not in the union. */
+  /** Changes the union, and removes the stocks that are not in it. `isCovered`: no stock needs a new snapshot. */
   startUnion(union: TapeUnion, isCovered: boolean): void {
     const { stocks, ...state } = this.state
     const kept = stocks.filter((stock) => selectsStock(union.symbols, stock))
@@ -84,6 +84,6 @@ export class TapeMemory {
   }
 }
 
-/** Returns the later position, because filled messages have earlier ones than the newest message received. */
+/** Returns the later of two positions, because a filled message may be older than the newest one. */
 const later = (a: string | null, b: string | null): string | null =>
   a === null || (b !== null && (comparePositions(a, b) ?? 1) <= 0) ? b : a

@@ -7,17 +7,17 @@ export type TapeSelection<Type extends Update['type'] = Update['type']> = {
   readonly symbols: string | readonly string[]
   /** Types of `updates`, or `*` for all. By default all except `approval` and `log`. */
   readonly types?: readonly Type[] | '*'
-  /** Omit movements below this reference value. */
+  /** Omit movements whose reference value is below this or unknown. */
   readonly minValue?: string | number
-  /** Limit on the movements, and on the updates; default 50. */
+  /** Limit on the number of movements, and on the number of updates; default 50. */
   readonly limit?: number
 }
 
-/** The part of the tape that one stream carries for several selections. */
+/** The part of the tape that one stream delivers for several selections. */
 export type TapeUnion = {
-  /** Sorted; `*` stands alone. */
+  /** Symbols or addresses. `unite` sorts them, and returns `*` alone if one of them is `*`. */
   readonly symbols: readonly string[]
-  /** Includes the types that a stream omits by default. */
+  /** Whether the stream includes the types that it omits by default. */
   readonly isEveryType: boolean
 }
 

@@ -6,7 +6,7 @@ import { selectsStock, symbolsOf, type TapeSelection } from './tape-selection.ts
 /** The part of a tape that a component shows. Each property is the same object until it changes. */
 export type TapeView<Type extends Update['type'] = Update['type']> = {
   readonly stocks: readonly StockState[]
-  /** The newest movements of the stocks, newest first, each at the stage that it has reached. */
+  /** The newest movements of the stocks, newest first, each with its present stage. */
   readonly movements: readonly MovementState[]
   /** The newest updates as they were published, newest first. */
   readonly updates: readonly Extract<Update, { type: Type }>[]
@@ -18,7 +18,7 @@ export const emptyView = { stocks: [], movements: [], updates: [], feed: initial
 
 const DEFAULT_LIMIT = 50
 
-/** Reuses the parts of the view before that are unchanged. */
+/** Returns the view of a tape. Each part that did not change is the same object as in `before`. */
 export function viewOf<Type extends Update['type']>(
   tape: TapeState,
   selection: TapeSelection<Type>,
@@ -45,7 +45,7 @@ const movementsOf = (stocks: readonly StockState[], selection: TapeSelection): r
     .sort((a, b) => (a.time === b.time ? 0 : a.time < b.time ? 1 : -1))
     .slice(0, selection.limit ?? DEFAULT_LIMIT)
 
-/** Newest first. With a value filter, the end of a fact is included only if the fact passed the filter. */
+/** Returns the newest update first. With `minValue`, the end of a fact is included only if the fact passed the filter. */
 function updatesOf<Type extends Update['type']>(
   recent: readonly Update[],
   stocks: readonly StockState[],
@@ -63,7 +63,7 @@ function updatesOf<Type extends Update['type']>(
 const selectsType = ({ types }: TapeSelection, type: Update['type']): boolean =>
   types === '*' || (types?.includes(type) ?? !namedTypes.includes(type))
 
-/** Adds the keys of facts that pass to `keys`. */
+/** Whether an update passes `minValue`. Adds the key of each fact that passes to `keys`. */
 function passesValue(selection: TapeSelection, update: Update, keys: Set<string>): boolean {
   if (selection.minValue === undefined) return true
   const content = update.type === 'amend' ? update.update : update

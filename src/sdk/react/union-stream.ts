@@ -4,7 +4,7 @@ import { covers, type TapeUnion } from './tape-selection.ts'
 
 /** Components that mount within this time share one new stream. */
 const GROWTH_DELAY_MS = 20
-/** The stream keeps symbols that no component selects for this time, since one may select them again soon. */
+/** Time for which the stream keeps symbols that no component selects, since a component may select them again soon. */
 const SHRINK_DELAY_MS = 30_000
 
 type UnionStreamHandlers = {
@@ -59,7 +59,7 @@ export class UnionStream {
     const items: Updates<StreamItem> = this.#relay.updates(symbols, {
       ...(isEveryType && { types: '*' }),
       ...(feed.position !== null && { since: feed.position }),
-      // Symbols without a snapshot need one: those that are new, and those whose snapshot was not received yet.
+      // Snapshots are needed if a symbol is new, or if not all snapshots were received yet.
       snapshot: isCovered || 'always',
       fill: true,
       onState: (state) => {
@@ -80,7 +80,7 @@ export class UnionStream {
         this.#handlers.onItem(item)
       }
     } catch {
-      // The state of the stream has the reason. Another union begins another stream.
+      // The state of the stream contains the reason. The next call of `want` opens a new stream.
       if (items === this.#items) this.#items = null
     }
   }

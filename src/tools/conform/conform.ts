@@ -27,7 +27,7 @@ export type RuleVerdict = {
   readonly section: string
   readonly sentence: string
   readonly outcome: 'kept' | 'broken' | 'optional' | 'not applicable'
-  /** Null if the rule was kept. */
+  /** How the client broke the rule, or why the rule does not apply; null if the rule was kept. */
   readonly detail: string | null
 }
 
@@ -54,7 +54,7 @@ export const conform: Command = async (args) => {
   return isOk ? EXIT_OK : EXIT_FAILED
 }
 
-/** Reports verdicts in the order of the rules, each as soon as all before it are known. */
+/** Reports verdicts in the order of the rules, each as soon as all earlier verdicts are known. */
 export async function judgeAll(
   chosen: readonly Rule[],
   command: readonly string[],
@@ -79,7 +79,7 @@ export async function judgeAll(
   return verdicts.filter((verdict) => verdict !== undefined)
 }
 
-/** The command of the client begins with the first word that is no flag, or after `--`. */
+/** Separates the flags of this tool from the command of the client: the first word that is no flag, or the words after `--`. */
 function splitCommand(args: readonly string[]): readonly [own: readonly string[], command: readonly string[]] {
   const start = args.findIndex((word, index) => word === '--' || (!word.startsWith('-') && !takesValue(args[index - 1])))
   if (start < 0) return [args, []]
@@ -141,7 +141,7 @@ async function judge(rule: Rule, command: readonly string[]): Promise<RuleVerdic
 
 const marks = { kept: '✓', broken: '✗', optional: '-', 'not applicable': '-' } as const
 
-/** A rule that is not kept has a second line, which says what happened. */
+/** Returns the line of a rule. If the rule is not kept, a second line says what happened. */
 function verdictLines({ rule, section, sentence, outcome, detail }: RuleVerdict): readonly string[] {
   const first = `${marks[outcome]} ${rule.padEnd(NAME_COLUMN)} ${section} ${sentence}`
   if (detail === null) return [first]

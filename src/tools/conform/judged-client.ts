@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { parseJson } from '../../lib/json.ts'
 
-/** Limits of the kept standard error, and of a line of standard output. */
+/** Limit of the standard error that is kept; LINE_BOUND_CHARS is the limit of a line of standard output. */
 const STDERR_BOUND_CHARS = 10_000
 const LINE_BOUND_CHARS = 16_777_216
-/** How long a client may take to end before it is killed. */
+/** Time that a client has to end before it is killed. */
 const END_BOUND_MS = 2_000
 
 export type PrintedLine = { readonly type: string; readonly id?: string | null } & Readonly<Record<string, unknown>>
@@ -17,7 +17,7 @@ export class JudgedClient {
   readonly lines: PrintedLine[] = []
   #rest = ''
   stderr = ''
-  /** The first line that is no message. */
+  /** The first line that is no message; null if each line is one. */
   unreadable: string | null = null
   /** Exit code, signal, or why the client could not start; null while it runs. */
   ended: number | string | null = null
@@ -32,7 +32,7 @@ export class JudgedClient {
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#read(text))
   }
 
-  /** Resolves to false if the condition is still false after this time, or when the client ends. */
+  /** Resolves to false if the condition is still false after `withinMs`, or when the client ends. */
   async until(condition: () => boolean, withinMs: number): Promise<boolean> {
     if (condition()) return true
     return new Promise((resolve) => {
@@ -56,7 +56,7 @@ export class JudgedClient {
     this.#child.stdout?.resume()
   }
 
-  /** Ends the client and the processes that it started. */
+  /** Ends the client, and the processes that it started. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (this.ended !== null) return
     this.resumeReading()
@@ -71,7 +71,7 @@ export class JudgedClient {
     try {
       if (pid !== undefined) process.kill(-pid, signal)
     } catch {
-      // The client has ended.
+      // The client has already ended.
     }
   }
 

@@ -10,24 +10,24 @@ export type Rule = {
   readonly name: string
   readonly section: string
   readonly sentence: string
-  /** Clients need not keep an optional rule. */
+  /** A client may break an optional rule, and conforms all the same. */
   readonly isOptional?: boolean
   /** Plays a scenario. Throws if the client breaks the rule, or if the rule does not apply to it. */
   readonly run: (driver: ScenarioDriver) => Promise<void>
 }
 
 const RETRY_MS = 1_500
-/** The clock of the client may be a little faster than ours. */
+/** Time by which a client may reconnect too early, because its clock may be a little faster. */
 const CLOCK_TOLERANCE_MS = 50
 const RETRY_AFTER_S = 2
 const FULL_CLOSES = 4
-/** Least ratio of the last wait to the shortest: random waits vary, and a busy machine lengthens some. */
+/** Least ratio of the last wait to the shortest. It is small because waits are random, and a busy machine lengthens some. */
 const GROWTH_LEAST = 1.5
 const LONG_TEXT_CHARS = 1_000_000
 const SLOW_MESSAGES = 3_000
 const SLOW_MS = 3_000
 const NOTICE_MS = 8_000
-/** Limit of three heartbeats: with rarer ones, the scenario would take too long. */
+/** Limit of the time of three heartbeats. If heartbeats are rarer, the scenario does not run: it would take too long. */
 const SILENCE_BOUND_MS = 50_000
 const SILENCE_MARGIN_MS = 6_000
 const DEFAULT_HEARTBEAT_S = 15

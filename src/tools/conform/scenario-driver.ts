@@ -7,11 +7,11 @@ import { JudgedClient } from './judged-client.ts'
 import { type Beginning, type ScriptedConnection, ScriptedRelay } from './scripted-relay.ts'
 import { ScriptedTape } from './scripted-tape.ts'
 
-/** Limits of the time in which a client connects first, reconnects, and prints a message. */
+/** Limit of the time in which a client first connects. RETURN_MS is that of a reconnect, PRINT_MS that of a printed message. */
 const CONNECT_MS = 15_000
 const RETURN_MS = 12_000
 const PRINT_MS = 10_000
-/** How long a scenario watches a client that must not reconnect. */
+/** Time for which a scenario watches a client that must not reconnect. */
 export const WATCH_MS = 4_000
 
 export class BrokenRule extends Error {}
@@ -72,7 +72,7 @@ export class ScenarioDriver {
     return connection
   }
 
-  /** A client may resume before its last position, at which the last heartbeat that it received proved its stream complete. */
+  /** Waits until the client resumes: at its last position, or at the earlier one up to which a heartbeat proved its stream. */
   async nextResume(last: string, withinMs?: number): Promise<ScriptedConnection> {
     const proven = this.relay.connections.findLast(({ isAccepted }) => isAccepted)?.provenBefore ?? last
     const connection = await this.nextConnection(withinMs)
@@ -89,7 +89,7 @@ export class ScenarioDriver {
     await this.expectPrinted(...messages)
   }
 
-  /** The client prints each message once, and unchanged. */
+  /** Requires that the client prints each message once, and unchanged. */
   async expectPrinted(...messages: readonly Update[]): Promise<void> {
     for (const message of messages) {
       const { type, id } = message
@@ -110,14 +110,14 @@ export class ScenarioDriver {
     if (repeated !== undefined) throw new BrokenRule(`the client printed ${repeated} twice`)
   }
 
-  /** The gap may be the relay's or the client's own. */
+  /** Requires a gap with one of these reasons, from the relay or found by the client. */
   async expectGap(reasons: readonly string[], what: string): Promise<void> {
     const isGap = () => this.client.lines.some(({ type, reason }) => type === 'gap' && reasons.includes(String(reason)))
     if (!(await this.client.until(isGap, PRINT_MS)))
       throw new BrokenRule(`the client printed no gap ${reasons.join(' or ')}: ${what}${this.#howItEnded()}`)
   }
 
-  /** The client does not reconnect, or ends. */
+  /** Requires that the client ends, or does not reconnect. */
   async expectAway(why: string): Promise<void> {
     const connection = await this.relay.nextConnection(WATCH_MS)
     if (!connection) return

@@ -10,21 +10,21 @@ import { followingTypes, type Update } from '../../protocol/updates.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
 
 const HEARTBEAT_MS = 1_000
-/** How long a browser waits before it reconnects. */
+/** Time that a browser waits before it reconnects. */
 const RETRY_MS = 1_000
-/** Limit of connections that no scenario has taken yet. A client that opens more is out of control. */
+/** Limit of connections that wait for a scenario. Only a faulty client opens more. */
 const WAITING_BOUND = 100
 const MESSAGE_BOUND_BYTES = 4_096
 
 export type ClientTransport = 'websocket' | 'sse' | 'ndjson'
 
-/** Deviations from the usual beginning of a connection. */
+/** Differences from the usual beginning of a connection. */
 export type Beginning = {
-  /** Makes the gap that the client receives, although the relay has its position. */
+  /** Makes a gap for the client, although the tape contains its position. */
   readonly gap?: (from: string) => Extract<Message, { type: 'gap' }>
-  /** Messages that the client already has, sent again before the replay. */
+  /** Messages that the client already has, and that are sent again before the replay. */
   readonly repeated?: readonly Update[]
-  /** Messages missing from the replay. */
+  /** Messages that the replay omits. */
   readonly dropped?: readonly Update[]
 }
 
@@ -37,7 +37,7 @@ export class ScriptedConnection {
   #heartbeats: NodeJS.Timeout | null = null
   #sent = 0
   #position: string
-  /** Last position at which a message told the client the number of messages sent, and its value before the newest message. */
+  /** Last position with the number of messages sent, in `live` or a heartbeat; `provenBefore` is that before the newest message. */
   #counted: string
   provenBefore: string
   isAccepted = false
@@ -54,7 +54,7 @@ export class ScriptedConnection {
     carrier.onClose(() => this.#end())
   }
 
-  /** Null if the client begins at the present or at a time, not after a position. */
+  /** Position after which the client begins; null if it begins at the present or at a time. */
   get since(): string | null {
     const since = this.query.get('since')
     return since !== null && /^[0-9a-z]+\.\d+(?:\.\d+)?$/.test(since) ? since : null
@@ -82,7 +82,7 @@ export class ScriptedConnection {
     if (this.query.get('snapshot') !== 'false' && (gapMessage || since === null)) this.send(tape.snapshot(start))
     const replay = [...repeated, ...tape.after(start)].filter((message) => !dropped.includes(message) && this.#selects(message))
     for (const message of replay) this.publish(message)
-    // Dropped messages count as sent: by the count, a client with value filters notices the loss.
+    // Dropped messages count as sent, so that a client with value filters can notice the loss by their number.
     this.#sent += dropped.length
     this.#position = tape.end
     this.send({ type: 'live', id: tape.end, replayed: this.#sent })
@@ -98,7 +98,7 @@ export class ScriptedConnection {
     this.provenBefore = this.#counted
   }
 
-  /** Loses a message: it counts as sent, and is not. */
+  /** Counts a message as sent without sending it, as if it were lost on the way. */
   drop(message: Update): void {
     if (!this.#selects(message)) return
     this.#sent += 1
@@ -115,12 +115,12 @@ export class ScriptedConnection {
     if (!this.isClosed) this.#carrier.send(JSON.stringify(message))
   }
 
-  /** Sends nothing more on an open connection. */
+  /** Stops the heartbeats, and leaves the connection open. */
   silence(): void {
     if (this.#heartbeats) clearInterval(this.#heartbeats)
   }
 
-  /** A stream over HTTP ends without the code. */
+  /** Closes the connection. A stream over HTTP ends without the code. */
   close(code: number, reason: string): void {
     this.#end()
     this.#carrier.close(code, reason)
@@ -136,7 +136,7 @@ export class ScriptedConnection {
     this.#carrier.refuse(record.code, JSON.stringify(record), headers)
   }
 
-  /** For an EventSource, which gives up at any status but 200. */
+  /** Refuses with status 200, because an EventSource does not reconnect after any other status. */
   refuseAsEvent(retryMs: number, error: object): void {
     this.#end()
     this.#carrier.refuse(200, `retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`, { 'content-type': 'text/event-stream' })
@@ -178,7 +178,7 @@ type Carrier = {
   readonly onClose: (callback: () => void) => void
 }
 
-/** It shares no code with the real relay, except for the types and names of the contract. */
+/** A relay that plays scenarios. It shares no code with the real relay, except for the types and names of the contract. */
 export class ScriptedRelay {
   readonly #server: Server
   readonly #webSockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BOUND_BYTES })
@@ -204,7 +204,7 @@ export class ScriptedRelay {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** Null if no new connection arrives in time. */
+  /** Waits for the next connection. Resolves to null if none arrives in time. */
   async nextConnection(withinMs: number): Promise<ScriptedConnection | null> {
     const until = performance.now() + withinMs
     while (this.#waiting.length === 0) {
@@ -262,7 +262,7 @@ export class ScriptedRelay {
     response.end(JSON.stringify(this.#answer(pathname, searchParams)))
   }
 
-  /** Serves the paths with which a client fills a gap or draws a page. */
+  /** Answers the requests by which a client fills a gap or draws a page. */
   #answer(pathname: string, query: URLSearchParams): object {
     const { tape } = this
     if (pathname === '/v1/snapshot') return { as_of: tape.end, snapshots: [tape.snapshot(tape.end)], rejected: [] }

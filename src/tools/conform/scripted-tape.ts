@@ -6,13 +6,13 @@ import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'
 
-/** Near the greatest safe integer, so that a client that rounds is noticed. */
+/** Near Number.MAX_SAFE_INTEGER, so that a client that rounds numbers is noticed. */
 const FIRST_SEQ = 9_007_199_254_700_000
 const SYMBOL = 'AAPLc'
 const ADDRESS = '0xb200000000000000000000c2e324d24d7eecd1fb'
 const FIRST_BLOCK = 1_000_000
 const TIME = '2026-11-23T14:30:00.000Z'
-/** Has more digits than a floating-point number can keep. */
+/** Raw amount with more digits than a floating-point number can keep. */
 const RAW = '12345678901234567890123456789'
 const AMOUNT = '123456789012345678901.23456789'
 const SEALED_HASH: Hex = `0x${'b'.repeat(64)}`
@@ -68,7 +68,7 @@ export class ScriptedTape {
     return this.#write('nav', exampleOf('nav'))
   }
 
-  /** The text has at least `length` characters, some of several bytes. */
+  /** Writes an action whose text has at least `length` characters, some of them of several bytes. */
   action(length: number): TypeOf<'action'> {
     const { block, tx, key } = this.transfer()
     const description = 'Dividende für Größe ≥ 1 € 📈 '.repeat(Math.ceil(length / 30))

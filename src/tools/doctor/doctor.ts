@@ -74,7 +74,7 @@ function readTimeoutMs(text: string): number {
   }
 }
 
-/** Each flag stands for one of the relay, so that the doctor and the relay read them alike. */
+/** Turns each flag of the doctor into the relay's flag for the setting, so that both read the value alike. */
 const settingFlagsOf = (values: ReturnType<typeof readFlags<typeof doctorFlags>>['values']): readonly string[] =>
   settingsByFlag.flatMap(([flag, setting]) => {
     const value = values[flag]

@@ -17,7 +17,7 @@ export class EndpointProbe {
   readonly #wallTime: () => number
   #lastId = 0
   roundTripMs = 0
-  /** Null if the server sends no Date. */
+  /** Time by which the server's clock is ahead of ours; null if the server sends no Date. */
   clockAheadMs: number | null = null
 
   constructor(url: string, deadline: AbortSignal, wallTime: () => number) {
@@ -57,7 +57,7 @@ export class EndpointProbe {
     }
   }
 
-  /** The header has whole seconds, so on average the clock of the server is half a second ahead of it. */
+  /** Measures `clockAheadMs`. The header has whole seconds, so on average the server's clock is half a second ahead of it. */
   #compareClocks(date: string | null): void {
     const serverMs = Date.parse(date ?? '')
     if (!Number.isNaN(serverMs)) this.clockAheadMs = serverMs + 500 - (this.#wallTime() - this.roundTripMs / 2)

@@ -24,11 +24,11 @@ type ExaminationInputs = {
 
 export type Examination = { readonly verdict: Verdict; readonly findings: readonly Finding[] }
 
-/** Part of the time for which the source may run. The default is enough to notice a silent socket if blocks take two seconds. */
+/** Share of the time in which the source may run. The default time shows whether a socket is silent if blocks take 2 s. */
 const TRIAL_SHARE = 0.8
-/** How long the examination still watches the sockets after the source is known. */
+/** Time for which the examination still watches the sockets after the source is known. */
 const SOCKET_GRACE_MS = 2_000
-/** Part of the time for which the checks that need tokens wait for the list. */
+/** Share of the time in which the checks that need tokens wait for the list. */
 const LIST_SHARE = 0.5
 const MESSAGE_BOUND_CHARS = 300
 const CLIENT_BOUND_CHARS = 120
@@ -82,7 +82,7 @@ function conclude(
   }
 }
 
-/** A terminal shows the text of an upstream, which must not control it. */
+/** Replaces control characters, because the text of an upstream must not control the terminal that shows it. */
 const printable = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ').slice(0, MESSAGE_BOUND_CHARS)
 
 type ExaminedEndpoint = {
@@ -91,7 +91,7 @@ type ExaminedEndpoint = {
   readonly chainId: number | null
   readonly reach: Outcome
   readonly outcomes: readonly NamedOutcome[]
-  /** Newest blocks at the beginning and at the end of the examination. */
+  /** The endpoint's newest block at the beginning and at the end of its examination. */
   readonly heads: readonly SeenHead[]
 }
 
@@ -116,7 +116,7 @@ async function examineEndpoint(
   const endpoint = { role, target: originOf(url), outcomes }
   try {
     const chainId = await readChainId(probe)
-    // The first answer included the time to connect, so a second one is measured.
+    // Measures the second answer, because the first one includes the time to connect.
     const before = await readHead(probe)
     const reach = ok(`answers in ${probe.roundTripMs} ms`, probe.roundTripMs)
     await check(probe, (name, outcome) => outcomes.push([name, outcome]))
@@ -127,14 +127,14 @@ async function examineEndpoint(
   }
 }
 
-/** The endpoint knew the block at the time of the request, or later. */
+/** Reads the newest block. `at` is the time of the request: the endpoint knew the block then, or later. */
 async function readHead(probe: EndpointProbe): Promise<readonly SeenHead[]> {
   const at = performance.now()
   const number = readQuantity(await unlessRefused(probe.ask('eth_blockNumber'), () => null))
   return number === null ? [] : [{ number, at }]
 }
 
-/** Null from a node without the method: the relay uses it unchecked. */
+/** Reads the chain id; null if the node lacks the method. The relay uses a node without it unchecked. */
 async function readChainId(probe: EndpointProbe): Promise<number | null> {
   const answer = await unlessRefused(probe.request('eth_chainId', []), (failure) => {
     if (failure.kind !== 'unknown_method') throw failure
@@ -143,7 +143,7 @@ async function readChainId(probe: EndpointProbe): Promise<number | null> {
   return readQuantity(answer)
 }
 
-/** Any other failure is a bug, not an answer of the upstream. */
+/** Turns an `UpstreamError` into a result. Any other failure is a bug, not an answer of the upstream. */
 const unlessRefused = <Answer, Other>(
   answer: Promise<Answer>,
   onRefusal: (failure: UpstreamError) => Other,
@@ -185,7 +185,7 @@ const withLags = (nodes: readonly ExaminedEndpoint[], sockets: readonly Examined
     return outcome ? { ...node, outcomes: [...node.outcomes, ['lag', outcome]] } : node
   })
 
-/** If an endpoint does not answer, or is of another chain, its other findings mean nothing. */
+/** Omits the other findings of an endpoint that does not answer or is of another chain, because they mean nothing. */
 function withChain({ role, target, chainId, reach, outcomes }: ExaminedEndpoint, chain: ChainIdentity): readonly Finding[] {
   const findings = (...named: readonly NamedOutcome[]): readonly Finding[] =>
     named.map(([name, outcome]) => ({ id: `${role}.${name}`, target, ...outcome }))
@@ -224,7 +224,7 @@ const inTime = (addresses: Promise<readonly Hex[]>, ms: number): Promise<readonl
 
 const areUnreachable = (nodes: readonly ExaminedEndpoint[]): boolean => nodes.every(({ reach }) => reach.state === 'fail')
 
-/** Aborts at the deadline, or earlier if the result leaves nothing to find out. */
+/** Makes a signal that aborts at the deadline, or earlier once `ends` returns true for the result. */
 function endingEarly<T>(deadline: AbortSignal, result: Promise<T>, ends: (value: T) => boolean = () => true): AbortSignal {
   const early = new AbortController()
   result.then(

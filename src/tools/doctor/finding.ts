@@ -3,7 +3,7 @@ import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
 
 export type Finding = {
   readonly id: string
-  /** Origin of the upstream's URL. Path and query may contain a key. */
+  /** Origin of the upstream's URL. Its path and query are omitted, since they may contain an access key. */
   readonly target: string
   readonly state: 'ok' | 'warn' | 'fail' | 'skip'
   readonly value?: unknown
@@ -30,7 +30,7 @@ export const timeUp = skip('not examined: the time is up (--timeout)')
 export const noPendingAdvice =
   'nothing to change if the chain has no pre-confirmations (Base has none since Denim); else use a node that has them'
 
-/** Scheme, host and port: the rest of a URL may contain a key. */
+/** Returns scheme, host and port of a URL, whose path and query may contain an access key. */
 export const originOf = (url: string): string => new URL(url).origin
 
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

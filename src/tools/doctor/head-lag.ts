@@ -11,7 +11,7 @@ export function lagOutcome(heads: readonly SeenHead[], others: readonly SeenHead
     return earlier.length === 0 ? [] : [Math.max(0, ...earlier.map((other) => other.number)) - number]
   })
   if (lags.length === 0) return null
-  // A single late answer is no lag.
+  // Uses the smallest lag, since a node is not behind if only one of its answers was late.
   const lag = Math.max(0, Math.min(...lags))
   if (lag <= BEHIND_BLOCKS)
     return ok(lag === 0 ? 'as new as the other upstreams' : `${counted(lag, 'block')} behind another upstream`, lag)

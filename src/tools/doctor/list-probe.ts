@@ -6,7 +6,7 @@ import { fetchList } from '../../relay/tokens/list/list-poller.ts'
 import { navAt } from '../../relay/tokens/nav.ts'
 import { counted, type Finding, fail, type Outcome, ok, originOf, reasonOf, warn } from './finding.ts'
 
-/** `addresses` are in the order in which the relay follows them. */
+/** `addresses` are those of the tokens, in the order in which the relay follows them. */
 export type ListReport = { readonly findings: readonly Finding[]; readonly addresses: readonly Hex[] }
 
 type ListInputs = {
@@ -15,7 +15,7 @@ type ListInputs = {
   readonly wallTime: () => number
 }
 
-/** Limit of the names in a message. */
+/** Limit of the records that a message names. */
 const NAMED_RECORDS_BOUND = 3
 const HOUR_S = 3_600
 

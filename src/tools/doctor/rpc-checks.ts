@@ -31,23 +31,23 @@ type CheckContext = RpcCheckInputs & {
   readonly tokens: readonly Hex[]
 }
 
-/** Checks that need no token do not wait for the list. */
+/** Names of the checks that need no token, and so do not wait for the list. */
 const blockChecks = ['head', 'block_time', 'clock', 'pending', 'finality', 'batch'] as const
 const tokenChecks = ['pending_logs', 'logs_range', 'tokens', 'storage', 'call'] as const
 type CheckName = (typeof blockChecks)[number] | (typeof tokenChecks)[number]
 
 type RpcCheck = (context: CheckContext) => Promise<Outcome>
 
-/** Blocks between the two compared times: timestamps are whole seconds, and five blocks may share one. */
+/** Number of blocks between the two times that are compared. Timestamps are whole seconds, and five blocks may share one. */
 const BLOCK_TIME_SPAN = 100
-/** Synchronised clocks of two machines differ by less than this. */
+/** Limit of the difference between the clocks of two machines that are synchronised. */
 const CLOCK_BOUND_MS = 2_000
 /** Limit of the tokens that the check looks for on the chain. */
 const TOKENS_BOUND = 3
-/** A JSON-RPC batch of the relay asks for three headers, beside its queries for pools. */
+/** Number of headers that a JSON-RPC batch of the relay asks for, besides its queries for pools. */
 const BATCH_HEADERS = 3
 const MIN_BATCH = 10
-/** An endpoint that refuses two requests in one answers no JSON-RPC batches. */
+/** Least size of a batch that is tried: an endpoint that refuses two requests in one answers no JSON-RPC batches. */
 const MIN_SPLIT_BATCH = 2
 
 const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
@@ -124,13 +124,12 @@ const adviceOf: Readonly<Partial<Record<CheckName, string>>> = {
   batch: 'the relay sends such requests one by one, which costs more round trips: quotes are slower',
 }
 
-/** Selector of `multiplier()`. */
 const MULTIPLIER_SELECTOR = '0x1b3ed722'
 
-/** Pending block as the relay judges it, by the newest block `latest`. */
+/** The pending block as the relay judges it, compared with the newest block `latest`. */
 type PendingReading = { readonly memory: PendingMemory; readonly latest: SealedHeader }
 
-/** Polls as the relay does, several times: between two flashblocks a node may show no pending block. */
+/** Polls several times, as the relay does, because a node may show no pending block between two flashblocks. */
 async function readPendingBlock({ reader, latest, config, wallTime }: CheckContext): Promise<PendingReading> {
   const state = initialState(0, config.chain.silenceMs, wallTime())
   const { signal } = new AbortController()
@@ -168,7 +167,7 @@ function pendingOutcome({ memory: { status, block }, latest }: PendingReading): 
 async function readPendingLogs({ reader, latest, tokens }: CheckContext): Promise<Outcome> {
   if (tokens.length === 0) return skip('no list')
   const { logs, unreadable } = await reader.logsInRange(latest.number, 'pending', tokens)
-  // Read after the logs: the chain has new blocks since the first checks.
+  // Reads the newest block after the logs, because the chain has new blocks since the first checks.
   const { number } = await readLatest(reader)
   const preconfirmed = logs.filter(({ blockNumber }) => blockNumber > number).length
   const message = `eth_getLogs to pending answers: ${counted(preconfirmed, 'pre-confirmed log')} now`

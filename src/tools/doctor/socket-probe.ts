@@ -12,16 +12,16 @@ import type { Trial } from './source-trial.ts'
 export type SocketReport = {
   readonly heads: readonly SeenHead[]
   readonly isHeadsRefused: boolean
-  /** Null before the node has accepted a subscription to logs. */
+  /** Kind of the subscription to logs that the node accepted; null before it accepted one. */
   readonly subscribed: 'pendingLogs' | 'logs' | null
-  /** Why it refused pre-confirmed logs. */
+  /** Why the node refused pre-confirmed logs; null if it did not. */
   readonly refusal: string | null
   readonly pushedLogs: number
   /** Time from the subscription to the first log. */
   readonly firstLogMs: number | null
   /** `one`: one log in each message. `list`: the older shape, all pending logs in each message. */
   readonly shape: 'one' | 'list' | null
-  /** Why the socket ended by itself. */
+  /** Why the socket ended by itself; null if it did not. */
   readonly endedWith: string | null
   readonly watchedMs: number
 }
@@ -41,10 +41,10 @@ const noReport: SocketReport = {
 
 const Pushed = z.object({ method: z.literal('eth_subscription'), params: z.object({ result: z.unknown() }) })
 const Refusal = z.object({ message: z.string(), code: z.number().nullable() })
-/** Stands for the tokens if there is no list: a node reads an empty list of addresses as all of them. */
+/** Stands for the tokens if there is no list, because for a node an empty list of addresses means all addresses. */
 export const ANY_ADDRESS: Hex = `0x${'0'.repeat(39)}1`
 const COMPLETE_CHECK_MS = 50
-/** No chain has more blocks in the time of an examination. */
+/** Limit of the heads that are kept. No chain has more blocks in the time of an examination. */
 const HEADS_BOUND = 1_000
 
 /** Subscribes as the relay does, until heads and logs have arrived or the time is up. */
@@ -114,7 +114,7 @@ class SocketRecord {
     if (kind === 'upstream refuses pendingLogs') this.#learn({ refusal: `${code ?? ''} ${message}`.trim() })
   }
 
-  /** The link emits logs together that arrive together, so only the text of a message shows its shape. */
+  /** Reads the shape from the text of a message, because the source combines logs that arrive together. */
   readShape(json: Buffer): void {
     if (this.#report.shape !== null) return
     const result = Pushed.safeParse(parseShallowJson(json)).data?.params.result
@@ -127,7 +127,7 @@ class SocketRecord {
   }
 }
 
-/** The trial shows how many blocks and logs the socket could have pushed. */
+/** Returns the findings of a socket. The trial shows how many blocks and logs the socket could have pushed. */
 export function socketFindings(report: SocketReport, trial: Trial, hasTokens: boolean): readonly NamedOutcome[] {
   return [
     ['heads', headsOutcome(report, trial)],

@@ -19,17 +19,17 @@ export type Trial = {
   readonly source: SourceName
   readonly reason: SourceReason
   readonly isWrongChain: boolean
-  /** False if the time was too short for a first status. */
+  /** False if the time was too short for a first status of the source. */
   readonly isDecided: boolean
   readonly hasNewBlocks: boolean
   /** Logs of listed tokens in blocks that began after the subscription to logs. */
   readonly sealedLogs: number
 }
 
-/** A status that does not change for this long is no longer a first guess. */
+/** Time without a change after which a status is steady. Before that it may be a first guess. */
 const STEADY_MS = 2_500
 const STEADY_CHECK_MS = 100
-/** The block that was being built at the first head, and the next one: their first logs may precede the subscription. */
+/** Number of blocks that are not counted: the first head and the next block, whose first logs may precede the subscription. */
 const UNCOUNTED_BLOCKS = 2
 
 /** Runs the source of the relay on these endpoints until its status is steady, so the decision is the relay's own. */
@@ -66,7 +66,7 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
   })
 }
 
-/** Without a list, the source waits for addresses, as in the relay. */
+/** Returns a promise that never resolves if there are no addresses, so that the source waits for them as in the relay. */
 const notEmpty = (addresses: readonly Hex[]): readonly Hex[] | Promise<never> =>
   addresses.length > 0 ? addresses : new Promise<never>(() => {})
 
@@ -79,7 +79,7 @@ class RunningTrial {
   #hasPushed = false
 
   get reading(): Omit<Trial, 'isWrongChain'> {
-    // A relay reports this until its first status.
+    // The relay, too, reports this until its first status.
     const { source, reason } = this.#status ?? { source: 'down', reason: 'unreachable' }
     return { source, reason, isDecided: this.#status !== null, hasNewBlocks: this.#hasNewBlocks, sealedLogs: this.#sealedLogs }
   }
@@ -98,7 +98,7 @@ class RunningTrial {
     }
   }
 
-  /** Pushed logs are the default source, so it is proven only after a log was pushed. */
+  /** The source `pendingLogs` is the default, so it is steady only after a log was pushed. */
   isSteady(at: number): boolean {
     if (this.#status === null || at - this.#statusAt < STEADY_MS) return false
     return this.#status.source !== 'pendingLogs' || this.#hasPushed

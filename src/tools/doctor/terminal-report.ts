@@ -39,7 +39,7 @@ const nameOf = (id: string): string => id.slice(id.indexOf('.') + 1).replaceAll(
 const REFRESH_MS = 500
 const CLEAR_LINE = '\r\u001b[K'
 
-/** Counts the seconds in one line, on a terminal only. The result removes the line. */
+/** Shows the elapsed seconds in one line, on a terminal only. Returns a function that removes the line. */
 export function showProgress(stream: { readonly isTTY?: boolean; write(text: string): unknown }, timeoutMs: number): () => void {
   if (!stream.isTTY) return () => {}
   const startedAt = performance.now()

@@ -37,7 +37,7 @@ const meanings: Readonly<Record<Reason, Meaning>> = {
   wrong_chain: { why: 'every node is of another chain', advice: 'check CHAIN_ID, NETWORK and the URLs' },
 }
 
-/** Some reasons have another meaning with these sources. */
+/** Meanings of a reason that differ with the source, by source and reason. */
 const special: Readonly<Record<string, Meaning>> = {
   'poll ok': { why: 'no UPSTREAM_WS_URL is set', advice: polled },
   'poll unreachable': { why: 'no socket in UPSTREAM_WS_URL works', advice: polled },

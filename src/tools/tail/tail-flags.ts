@@ -34,7 +34,7 @@ const help = helpText(
   'Exit codes: 0 after Ctrl-C or when the reader of the pipe leaves, 1 when the relay cannot be reached or ends the stream, 2 for a mistake.',
 )
 
-/** A filter's flag has the name of its parameter. */
+/** Explains a former flag. A filter's flag has the name of its parameter. */
 function retiredFlag(flag: string): string | undefined {
   const successor = formerNames.get(flag.slice(2))
   return successor && `'${flag}' is now '--${successor}'`
@@ -72,7 +72,7 @@ function filtersOf(request: TailRequest): ValueFilters {
   return Object.fromEntries(given)
 }
 
-/** Reads `10k` as `10000`, exactly: a float would lose digits. */
+/** Reads `10k` as `10000`, digit by digit, because a float would lose digits. */
 export function readAmount(flag: string, text: string): string {
   const [, whole = '', fraction = '', suffix = ''] = /^(\d{1,30})(?:\.(\d{1,30}))?([kmb]?)$/i.exec(text) ?? []
   if (whole === '') throw new UsageError(`${flag} must be an amount such as 2500, 10k or 1.5m, not ${text}`)

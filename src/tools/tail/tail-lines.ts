@@ -19,7 +19,7 @@ const typeColours: Readonly<Record<string, Colour>> = {
   hole: 'red',
   gap: 'red',
 }
-/** No meaning is in a colour alone: the word says it too. */
+/** Colours of words. A colour repeats the meaning of its word, so a reader without colours misses nothing. */
 const wordColours: readonly (readonly [RegExp, Colour])[] = [
   [/\bpreconfirmed\b/, 'yellow'],
   [/\bsealed\b/, 'green'],
@@ -60,5 +60,5 @@ type ShownAmount = { readonly amount: string | null; readonly raw: string; reado
 export const amountText = ({ amount, raw, reference_value: value }: ShownAmount): string =>
   `${amount ?? raw}${value === null ? '' : ` = ${value} USD`}`
 
-/** The types of the SDK are printed from the schemas of these messages. A gap of its own has the form of the relay's. */
+/** The cast is correct: the SDK's types are printed from the schemas, and a gap that it found has the form of the relay's. */
 const textOf = (item: StreamItem): string => formatTextLine(item as unknown as Message)

@@ -7,7 +7,7 @@ import { amountText } from './tail-lines.ts'
 
 /** Least interval between two drawings of the screen. */
 const DRAW_INTERVAL_MS = 100
-/** Limit of the movements below the table. */
+/** Limit of the movements that are kept for the list below the table. */
 const RECENT_BOUND = 200
 
 const enterScreen = '\u001b[?1049h\u001b[?25l'
@@ -18,7 +18,7 @@ const clearBelow = '\u001b[J'
 
 type Row = { readonly time: string; readonly text: string; readonly stage: string }
 
-/** Shows a live table until the stream ends or q is pressed. The terminal is restored at every end. */
+/** Shows a live table until the stream ends or q is pressed. Restores the terminal in any case. */
 export async function runTailTable(stream: Updates<StreamItem>, onItem: (item: StreamItem) => void): Promise<void> {
   const { stdout, stdin } = process
   const stocks = book(undefined, { movements: 1 })
@@ -38,7 +38,7 @@ export async function runTailTable(stream: Updates<StreamItem>, onItem: (item: S
   let isEnding = false
   const onKey = (key: Buffer) => {
     const isInterrupt = String(key) === '\u0003'
-    // In raw mode Ctrl-C is a key. The second one ends the program at once.
+    // In raw mode Ctrl-C is a key. A second Ctrl-C ends the program at once.
     if (isInterrupt && isEnding) process.exit(EXIT_INTERRUPTED)
     if (!isInterrupt && !['q', 'Q'].includes(String(key))) return
     isEnding = true
@@ -90,7 +90,7 @@ function addTo(recent: Map<string, Row>, item: StreamItem): void {
 type TableContent = { readonly stocks: readonly StockState[]; readonly recent: readonly Row[]; readonly state: StreamState }
 type Size = { readonly columns: number; readonly rows: number }
 
-/** At most half of the screen is the table, the rest the newest movements. Text that does not fit is cut. */
+/** Makes the lines of the screen: the table in at most half of them, then the newest movements. Cuts text that does not fit. */
 export function tableLines({ stocks, recent, state }: TableContent, { columns, rows }: Size, paint: Paint): readonly string[] {
   const body = Math.max(0, rows - 4)
   const shown = [...stocks].sort((a, b) => (a.symbol < b.symbol ? -1 : 1)).slice(0, Math.max(1, Math.ceil(body / 2)))
@@ -120,7 +120,7 @@ function cellsOf({ symbol, nav, quote, session, paused }: StockState): readonly 
   return [symbol, nav.price ?? '–', nav.frozen ? 'frozen' : nav.state, price, basis, session?.state ?? '', paused.join(' ')]
 }
 
-/** A basis takes the currency of the pool as one dollar, so the footer says so. */
+/** Makes the footer, which also says that a basis takes the currency of the pool as one dollar. */
 const footerOf = ({ phase, transport, source, head, position, reason, demo, rejected }: StreamState): string =>
   [
     phase === 'live' ? `live over ${transport}` : `${phase}: ${reason ?? ''}`,

@@ -3,7 +3,7 @@ import type { StreamItem } from '../../sdk/client/index.ts'
 
 /** Limit of movements whose value is remembered, in case they are retracted. */
 const REMEMBERED_BOUND = 10_000
-/** Limit of symbols with totals of their own. */
+/** Limit of the symbols whose totals are printed. */
 const NAMED_SYMBOLS = 5
 
 type MovementTotal = { movements: number; cents: bigint }

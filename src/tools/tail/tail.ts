@@ -48,7 +48,7 @@ async function checkRelay(relay: RelayClient): Promise<string | null> {
     await relay.status()
   } catch (failure) {
     if (failure instanceof RelayError) {
-      // The stream handles every other refusal: it knows which ones pass.
+      // The stream handles every other refusal, because it knows which ones are temporary.
       if (failure.code === 401) throw new UsageError(adviceOf(failure))
       return null
     }
@@ -120,7 +120,7 @@ class StateReporter {
 
 type Ending = { isPipeClosed: boolean; readonly signal: AbortSignal }
 
-/** The first signal ends the stream in order, the second one ends the program at once. If the reader leaves, the program ends quietly. */
+/** Ends the stream at the first signal, or when the reader of the pipe leaves. A second signal ends the program at once. */
 function endOnSignals(stream: Updates<StreamItem>): Ending {
   const abort = new AbortController()
   const ending = { isPipeClosed: false, signal: abort.signal }
@@ -137,7 +137,7 @@ function endOnSignals(stream: Updates<StreamItem>): Ending {
   return ending
 }
 
-/** Waits for the reader of the pipe, unless it leaves or the program ends. */
+/** Prints a line. If the pipe is full, waits until it is read, its reader leaves or the program ends. */
 async function print(line: string, signal: AbortSignal): Promise<void> {
   if (!process.stdout.write(`${line}\n`) && !signal.aborted) await once(process.stdout, 'drain', { signal }).catch(() => {})
 }
