@@ -111,7 +111,7 @@ function buildMovement(decodedLog: DecodedLog, decoded: DecodedEventOf<'Transfer
   }
 }
 
-/** Whether `enrich` would only repeat the published fact of a sealed log: true for nearly all movements, and quick to decide. */
+/** Whether `makeFact` would only repeat the published fact of a sealed log: true for nearly all movements, and quick to decide. */
 export function isMovementPublishedAs(
   published: FactDraft,
   { log, decoded, memo, isSeized }: DecodedLog,
