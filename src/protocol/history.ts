@@ -3,7 +3,7 @@ import { Key, PositionText } from './fields.ts'
 import { parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
 import { registerObject } from './schema-registry.ts'
-import { readParameters } from './selection/query-parameters.ts'
+import { readParameters } from './selection/read-parameters.ts'
 import { oneOf, SelectionPatch, SelectionQuery } from './selection/selection.ts'
 import { Update } from './updates.ts'
 

@@ -3,7 +3,7 @@ import { parseJson } from '../lib/json.ts'
 import { RequestId } from './notices.ts'
 import { Refusal } from './refusal.ts'
 import { messageSchema } from './schema-registry.ts'
-import { readOr400, refuseUnknown } from './selection/query-parameters.ts'
+import { readOr400, refuseUnknown } from './selection/read-parameters.ts'
 import { SelectionPatch, Symbols } from './selection/selection.ts'
 
 export const MESSAGE_BOUND_BYTES = 4_096

@@ -1,7 +1,7 @@
 import { ChainIdentity } from '../../src/relay/chain/rpc/chain-identity.ts'
 import { EndpointPool, type Exchange, type RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
-import type { IngestInputs } from '../../src/relay/ingest/ingest.ts'
+import type { IngestInputs } from '../../src/relay/ingest/open-ingest.ts'
 import { waitOn } from '../support/virtual-time.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { SeededRandom } from './seeded-random.ts'

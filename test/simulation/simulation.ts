@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { SchedulerLike, Subscription } from 'rxjs'
 import { openSteadyClock } from '../../src/lib/steady-clock.ts'
-import { type IngestInputs, openIngest } from '../../src/relay/ingest/ingest.ts'
+import { type IngestInputs, openIngest } from '../../src/relay/ingest/open-ingest.ts'
 import type { Entry, SearchableTape } from '../../src/relay/tape/tape.ts'
 import { pollList } from '../../src/relay/tokens/list/list-poller.ts'
 import { noQuotes } from '../support/no-quotes.ts'

@@ -92,7 +92,7 @@ export class BoardFeed {
     void this.#pollStatus()
   }
 
-  /** Calls `listener` after changes, at most once per frame. Returns a function that unsubscribes. */
+  /** Calls `listener` after changes, at most once per animation frame. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

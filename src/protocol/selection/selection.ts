@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Stage } from '../fields.ts'
 import { DEFAULT_FORMAT, formatNames, formatOf, negotiableFormats } from '../transports.ts'
 import { defaultTypes, namedTypes, type UpdateType, updateTypes } from '../updates.ts'
-import { quoted, readParameters } from './query-parameters.ts'
+import { quoted, readParameters } from './read-parameters.ts'
 import { StartPointText, startPointFromLastEventId } from './start-point.ts'
 import { commaList, type FilterValues, filterNames, filterOptions, filterParameters, noFilters } from './value-filters.ts'
 

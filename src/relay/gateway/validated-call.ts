@@ -78,7 +78,7 @@ function checkRange({ fromBlock, toBlock }: LogsFilter, chainState: ChainState):
   )
 }
 
-/** Returns the current number of a block parameter; null while it is unknown. */
+/** Returns the number of the block that a parameter such as `latest` means now; null while it is unknown. */
 function numberOf(block: string, chainState: ChainState): number | null {
   switch (block) {
     case 'earliest':

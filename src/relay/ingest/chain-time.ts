@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Moment } from './batch-moment.ts'
+import { applyDueSchedules } from './apply-to-tokens.ts'
+import type { Moment } from './batch-values.ts'
 import { correctMultipliers } from './facts/amend.ts'
 import type { PublishedFact } from './facts/fact.ts'
 import type { BlockTime, IngestState } from './ingest-state.ts'
 import { forAllTokens, NOTHING, type Publication, withoutFacts } from './publication.ts'
-import { applyDueSchedules } from './token-updates.ts'
 
 /** Limit of unsettled blocks for which the relay keeps a time that it does not believe yet. */
 export const CLAIMED_TIMES_BOUND = 64

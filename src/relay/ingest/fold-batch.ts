@@ -3,7 +3,7 @@ import type { LogMemory, PendingLog, ReceivedLogs } from '../chain/logs/log-memo
 import type { PoolsRead } from '../chain/pools/pool-poller.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { ListReading } from '../tokens/list/list-poller.ts'
-import type { BatchTimes } from './batch-moment.ts'
+import type { BatchTimes } from './batch-values.ts'
 import type { DecodedBlock } from './facts/settle-block.ts'
 
 /** The events of one turn of the event loop, and the time of the turn. */

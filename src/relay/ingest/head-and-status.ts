@@ -1,7 +1,7 @@
 import type { Head } from '../../protocol/fields.ts'
 import type { SealedBlock } from '../chain/sealed/settlement-types.ts'
 import type { SourceStatusNote } from '../tape/notes.ts'
-import type { Moment } from './batch-moment.ts'
+import type { Moment } from './batch-values.ts'
 import type { BlockTime, IngestState } from './ingest-state.ts'
 import { forAllTokens, NOTHING, type Publication } from './publication.ts'
 

@@ -8,9 +8,9 @@ import type { OpenKey, SealedBlock } from '../chain/sealed/settlement-types.ts'
 import { addRound, applySealedRounds, type NavHistory } from '../tokens/nav-history.ts'
 import { aggregatorAddresses, applyFeedCall, findFeed, type PriceFeed, roundFromCall, roundFromLog } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
-import type { Moment } from './batch-moment.ts'
+import { setTokenWithNav } from './apply-to-tokens.ts'
+import type { Moment } from './batch-values.ts'
 import type { IngestState } from './ingest-state.ts'
-import { setTokenWithNav } from './token-updates.ts'
 
 export function applyFeedAnswer(state: IngestState, answer: FeedContractState, moment: Moment): readonly Draft[] {
   const feeds = applyFeedCall(state.feeds, answer)

@@ -5,7 +5,7 @@ import type { Draft, DraftOf } from '../../protocol/updates.ts'
 import type { PoolsRead } from '../chain/pools/pool-poller.ts'
 import { isSameQuote, type QuoteFields, quoteFrom, withNav, withQuote } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
-import type { Moment } from './batch-moment.ts'
+import type { Moment } from './batch-values.ts'
 import type { IngestState } from './ingest-state.ts'
 
 /** Applies one reading of the pools. Publishes a quote only if its price, its state or the kind of its basis changed. */

@@ -12,7 +12,17 @@ import {
   statusNote,
   tokenNotes,
 } from '../tape/notes.ts'
-import { type Moment, openMoment } from './batch-moment.ts'
+import {
+  advancePosition,
+  applyFirstHead,
+  applyFrozen,
+  applyList,
+  applyReorg,
+  applySubscribed,
+  applyTokenAnswer,
+  markHole,
+} from './apply-to-tokens.ts'
+import { type Moment, openMoment } from './batch-values.ts'
 import { advanceAheadBlock, applySession, observeClaimedTime } from './chain-time.ts'
 import { correctMultipliers } from './facts/amend.ts'
 import { publishPending } from './facts/publish-pending.ts'
@@ -24,16 +34,6 @@ import { applyFeedAnswer } from './nav-rounds.ts'
 import { applyPoolAnswer, dropQuotes, requote } from './pool-quotes.ts'
 import { addAll, forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
 import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
-import {
-  advancePosition,
-  applyFirstHead,
-  applyFrozen,
-  applyList,
-  applyReorg,
-  applySubscribed,
-  applyTokenAnswer,
-  markHole,
-} from './token-updates.ts'
 
 /** Numbers of received logs that the batch does not publish, by reason. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }

@@ -22,11 +22,11 @@ import { aggregatorAddresses, openFeeds, type PriceFeed } from '../tokens/price-
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import { Decimals } from '../tokens/stored-token.ts'
 import { TokenDirectory } from '../tokens/token-directory.ts'
+import { trackToken } from './apply-to-tokens.ts'
 import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
 import { isFact, replaceDraft } from './facts/fact.ts'
 import { Ledger } from './facts/ledger.ts'
 import type { ChainTime, IngestState, QuoteSettings } from './ingest-state.ts'
-import { trackToken } from './token-updates.ts'
 
 const RestartPoint = z.object({
   block: z.int(),

@@ -33,7 +33,7 @@ const LIST_SHARE = 0.5
 const MESSAGE_BOUND_CHARS = 300
 const CLIENT_BOUND_CHARS = 120
 
-/** Examines all upstreams at the same time, while the relay's own source runs on them. */
+/** Examines all upstreams at the same time. Meanwhile `trySource` runs the relay's code for the source on the same upstreams. */
 export async function examine(inputs: ExaminationInputs): Promise<Examination> {
   const { config, timeoutMs, wallTime } = inputs
   const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [] } = config.chain

@@ -3,12 +3,12 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { Log } from '../logs/log-parser.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatches } from './backfill-pages.ts'
-import type { BackfillRange, BackfillRanges } from './backfill-ranges.ts'
 import { addressesToQuery, readBlock, readHeader, readLogs, reportPartial, settleableLogs } from './block-logs.ts'
 import { binarySearch } from './block-search.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 import { RetryPolicy } from './retry-policy.ts'
 import type { SealedBlock, SettlementContext } from './settlement-types.ts'
+import type { BackfillRange, UnreadRanges } from './unread-ranges.ts'
 
 /** Number of retries of an unanswered page before a smaller one is tried. */
 const UNREACHABLE_RETRIES_BOUND = 3
@@ -18,7 +18,7 @@ const CHECKED_PAGE_LOGS = 10
 /** Nodes cut answers at multiples of this number of logs, so an answer with a multiple of it is not believed. */
 const ROUND_COUNT = 1_000
 
-type Options = SettlementContext & { readonly ranges: BackfillRanges; readonly recentBlocks: RecentBlocks }
+type Options = SettlementContext & { readonly ranges: UnreadRanges; readonly recentBlocks: RecentBlocks }
 
 /** Reads ranges of old blocks, in pages that the node accepts. Settling reads the newest blocks in parallel. */
 export class Backfill {

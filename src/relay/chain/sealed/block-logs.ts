@@ -4,8 +4,8 @@ import { addressSetOf } from '../logs/memoized-address-set.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import type { BackfillRanges } from './backfill-ranges.ts'
 import type { OpenKey, SealedBlock, SettlementContext } from './settlement-types.ts'
+import type { UnreadRanges } from './unread-ranges.ts'
 
 export type BlockReading = Logs & {
   readonly header: SealedHeader
@@ -54,7 +54,7 @@ export function settleableLogs({ logs, unreadableTxs }: Logs): Pick<SealedBlock,
 }
 
 /** Reports a hole for each block with unreadable logs, before the block itself: its other logs do not show what is lost. */
-export function reportPartial(blocks: readonly SealedBlock[], ranges: BackfillRanges, emit: SettlementContext['emit']): void {
+export function reportPartial(blocks: readonly SealedBlock[], ranges: UnreadRanges, emit: SettlementContext['emit']): void {
   for (const { number, isPartial } of blocks)
     if (isPartial) emit({ type: 'hole', blocks: { from: number, to: number }, reason: 'unreadable', ...ranges.cursors() })
 }

@@ -1,17 +1,17 @@
 import { isSealed } from '../rpc/block-header.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import type { BackfillRanges } from './backfill-ranges.ts'
 import { findRollbackTarget } from './block-search.ts'
 import type { HeadTracker } from './head-tracker.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 import type { Recheck } from './recheck.ts'
 import type { SettlementContext } from './settlement-types.ts'
+import type { UnreadRanges } from './unread-ranges.ts'
 
 type Options = Pick<SettlementContext, 'node' | 'confirmChain' | 'clock' | 'warn' | 'emit' | 'signal'> & {
   readonly recentBlocks: RecentBlocks
   readonly heads: HeadTracker
   readonly recheck: Recheck
-  readonly ranges: BackfillRanges
+  readonly ranges: UnreadRanges
 }
 
 /** Reads the header of a settled block for which a node gave another hash, and rolls back if the block was replaced. */

@@ -3,13 +3,13 @@ import { observe, WakeUp } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Header, SealedHeader } from '../rpc/block-header.ts'
 import { Backfill } from './backfill.ts'
-import { BackfillRanges } from './backfill-ranges.ts'
 import { HeadTracker } from './head-tracker.ts'
 import { Outage } from './outage.ts'
 import { type Cursor, RecentBlocks } from './recent-blocks.ts'
 import { Recheck } from './recheck.ts'
 import type { SettlementContext, SettlementEvent } from './settlement-types.ts'
 import { Settling } from './settling.ts'
+import { UnreadRanges } from './unread-ranges.ts'
 
 type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
   /** The last block that the previous run settled; null to start at the first head. */
@@ -29,14 +29,14 @@ export class SealedChain {
   readonly #heads: HeadTracker
   readonly #outage: Outage
   readonly #recheck: Recheck
-  readonly #ranges: BackfillRanges
+  readonly #ranges: UnreadRanges
   readonly #wakeUp = new WakeUp()
 
   constructor(options: Options) {
     const { cursor, safe, openKeys, silenceMs } = options
     this.#options = options
     this.#recentBlocks = new RecentBlocks(options.began)
-    this.#ranges = new BackfillRanges(this.#recentBlocks)
+    this.#ranges = new UnreadRanges(this.#recentBlocks)
     this.#heads = new HeadTracker(this.#recentBlocks, safe)
     this.#outage = new Outage(cursor !== null, silenceMs)
     this.#recheck = new Recheck({ ...options, recentBlocks: this.#recentBlocks })

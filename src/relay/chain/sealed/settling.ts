@@ -1,7 +1,6 @@
 import type { WakeUp } from '../../../lib/async-loop.ts'
 import type { SealedHeader } from '../rpc/block-header.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
-import type { BackfillRanges } from './backfill-ranges.ts'
 import { type BlockReading, readBlock, readHeader, reportPartial, settleableLogs } from './block-logs.ts'
 import { firstWithinAge } from './block-search.ts'
 import type { HeadTracker } from './head-tracker.ts'
@@ -11,6 +10,7 @@ import type { Recheck } from './recheck.ts'
 import { resolveDispute, rollBackIfReplaced } from './reorg.ts'
 import { RetryPolicy } from './retry-policy.ts'
 import type { SealedBlock, SettlementContext } from './settlement-types.ts'
+import type { UnreadRanges } from './unread-ranges.ts'
 
 /** Number of newest blocks that are settled one by one after an outage. Backfill reads the older ones in ranges. */
 const NEWEST_BLOCKS = 64
@@ -29,7 +29,7 @@ type Options = SettlementContext & {
   readonly heads: HeadTracker
   readonly outage: Outage
   readonly recheck: Recheck
-  readonly ranges: BackfillRanges
+  readonly ranges: UnreadRanges
   /** Notified of everything that may need a step. */
   readonly wakeUp: WakeUp
   /** Limit of the age of blocks to catch up on after an outage, in chain time. */

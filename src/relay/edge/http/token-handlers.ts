@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Hex } from '../../../lib/hex.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
-import { readParameters } from '../../../protocol/selection/query-parameters.ts'
+import { readParameters } from '../../../protocol/selection/read-parameters.ts'
 import { SnapshotQuery } from '../../../protocol/selection/selection.ts'
 import type { TokenDetails } from '../../../protocol/token-list.ts'
 import { globalTypes, updateTypes } from '../../../protocol/updates.ts'

@@ -77,12 +77,12 @@ export class Backlogs {
     this.keepsUp(listener)
   }
 
-  /** Releases the memory that listeners have taken. Call it before each delivery, because only a delivery holds more memory. */
+  /** Releases memory whose bytes the kernel has taken. Call it before each delivery, because only a delivery holds more memory. */
   update(): void {
     for (const listener of this.#backlogs.keys()) this.updateOf(listener)
   }
 
-  /** Releases the memory that a listener has taken. Forgets a listener without a backlog, such as one that is disconnected. */
+  /** Releases memory whose bytes the kernel has taken. Forgets a listener without a backlog, such as one that is disconnected. */
   updateOf(listener: Listener): void {
     const backlog = this.#backlogs.get(listener)
     if (!backlog) return

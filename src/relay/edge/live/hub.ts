@@ -42,7 +42,7 @@ type Options = ConnectionBounds &
     readonly batchDelayBoundMs: number
     readonly counters: {
       connected(transport: Transport): void
-      /** `client` stands for an end by the client. */
+      /** `client` means that the client ended the connection. */
       disconnected(transport: Transport, reason: CloseReason | 'client'): void
       /** A connection was ended before it became a listener. */
       refused(transport: Transport, reason: CloseReason): void

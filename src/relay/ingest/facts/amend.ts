@@ -1,5 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { Moment } from '../batch-moment.ts'
+import type { Moment } from '../batch-values.ts'
 import type { IngestState } from '../ingest-state.ts'
 import { type Publication, UNPLACED } from '../publication.ts'
 import { changedFields, type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'

@@ -12,7 +12,7 @@ import { multiplierAt } from '../../tokens/multiplier-history.ts'
 import { navReadingAt } from '../../tokens/nav-history.ts'
 import { applyPauseChange, featureName, pausedAt } from '../../tokens/pause-history.ts'
 import type { Token } from '../../tokens/token.ts'
-import type { Moment } from '../batch-moment.ts'
+import type { Moment } from '../batch-values.ts'
 import type { ChainTime } from '../ingest-state.ts'
 import type { FactDraft } from './fact.ts'
 

@@ -3,8 +3,8 @@ import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { Backfill } from '../../../../../src/relay/chain/sealed/backfill.ts'
-import { BackfillRanges } from '../../../../../src/relay/chain/sealed/backfill-ranges.ts'
 import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { UnreadRanges } from '../../../../../src/relay/chain/sealed/unread-ranges.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple } from '../node-json.ts'
@@ -20,7 +20,7 @@ export const openBackfill = () => {
   const list = { addresses: [apple] as readonly Hex[] }
   const recentBlocks = new RecentBlocks()
   recentBlocks.addUnread({ number: HEAD, hash: chain.hashOf(HEAD) })
-  const ranges = new BackfillRanges(recentBlocks)
+  const ranges = new UnreadRanges(recentBlocks)
   const controller = new AbortController()
   const backfill = new Backfill({
     node: new ChainReader(chain.request),

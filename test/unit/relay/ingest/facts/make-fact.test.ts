@@ -6,7 +6,7 @@ import { type Draft, type DraftOf, Update } from '../../../../../src/protocol/up
 import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
 import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'
 import { type Log, parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
-import { openMoment } from '../../../../../src/relay/ingest/batch-moment.ts'
+import { openMoment } from '../../../../../src/relay/ingest/batch-values.ts'
 import { makeFact, type Origin } from '../../../../../src/relay/ingest/facts/make-fact.ts'
 import { newMultiplierHistory } from '../../../../../src/relay/tokens/multiplier-history.ts'
 import { addListReading, emptyNavHistory } from '../../../../../src/relay/tokens/nav-history.ts'

@@ -8,7 +8,7 @@ export type BackfillRange = { readonly from: number; readonly to: number; readon
 const RANGES_BOUND = 64
 
 /** Old blocks that are still to be read, in the order of reading. */
-export class BackfillRanges {
+export class UnreadRanges {
   readonly added = new WakeUp()
   readonly #recentBlocks: RecentBlocks
   #ranges: readonly BackfillRange[] = []

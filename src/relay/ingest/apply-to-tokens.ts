@@ -21,7 +21,7 @@ import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules }
 import { featureName } from '../tokens/pause-history.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
 import { multiplierDraft } from '../tokens/token-drafts.ts'
-import type { Moment } from './batch-moment.ts'
+import type { Moment } from './batch-values.ts'
 import type { IngestState } from './ingest-state.ts'
 
 /** Time without a log, head or block after which a list may reflect blocks that the relay has not received. */
