@@ -1,5 +1,3 @@
-import type { Gap, StreamItem } from './stream-item.ts'
-import { initialState, type StreamState } from './stream-state.ts'
 // The declarations name Symbol.asyncDispose, which programs that compile without this library do not have.
 /// <reference lib="esnext.disposable" preserve="true" />
 
@@ -13,6 +11,8 @@ import { gapOf, type Loss, LossDetector } from './loss-detector.ts'
 import type { StreamOptions } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 import { selectionQuery, setGiven, timeText } from './selection-query.ts'
+import type { Gap, StreamItem } from './stream-item.ts'
+import { initialState, type StreamState } from './stream-state.ts'
 
 const DEFAULT_QUEUE_BOUND = 10_000
 const FILLED_IDS_BOUND = 100_000
