@@ -41,7 +41,7 @@ type ReadFlags<Flags extends CommandFlags> = {
 /** Returns the message about a flag of an earlier version; undefined for any other flag. */
 type ExplainFlag = (flag: string) => string | undefined
 
-/** Reads the flags of a command. Throws a UsageError for mistakes, and the text to print for --help and --version. */
+/** Reads the flags of a command. Throws a UsageError for mistakes, and a RequestedText for --help and --version. */
 export function readFlags<const Flags extends CommandFlags>(
   flags: Flags,
   args: readonly string[],

@@ -77,12 +77,12 @@ export class Backlogs {
     this.keepsUp(listener)
   }
 
-  /** Releases memory whose bytes the kernel has taken. Call it before each delivery, because only a delivery holds more memory. */
+  /** Releases the memory of bytes that the kernel has taken. Call it before each delivery: only deliveries add held memory. */
   update(): void {
     for (const listener of this.#backlogs.keys()) this.updateOf(listener)
   }
 
-  /** Releases memory whose bytes the kernel has taken. Forgets a listener without a backlog, such as one that is disconnected. */
+  /** Releases the memory of bytes that the kernel has taken. Forgets a listener without a backlog, such as a disconnected one. */
   updateOf(listener: Listener): void {
     const backlog = this.#backlogs.get(listener)
     if (!backlog) return

@@ -77,7 +77,7 @@ export function* settleBlock(
   }
   addAll(publications, publishSeals(state, settlement, blockField, moment))
   if (options.settlesAllBefore) addAll(publications, advanceTime(state, block, moment))
-  // Only a block below the newest one corrects sealed facts above itself: those above the newest are settled again.
+  // If this is the newest block, sealed facts of higher blocks stay as they are, because those blocks are settled again.
   const isAffected = ({ state, draft }: PublishedFact) =>
     state === 'open' || draft.block.number < block.number || options.newest > block.number
   for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
