@@ -3,8 +3,8 @@ import { type Observable, Subscription, tap } from 'rxjs'
 import { openSteadyClock, schedulerOn } from '../lib/steady-clock.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { EndpointPool } from './chain/rpc/endpoint-pool.ts'
+import { sharedSourceOptions } from './chain/source/shared-source-options.ts'
 import type { ChainEvent } from './chain/source/source.ts'
-import { sourceSettingsOf } from './chain/source/source-settings.ts'
 import type { Config } from './config/config.ts'
 import type { LoadDocuments } from './edge/http/document-handlers.ts'
 import { openHttpEdge } from './edge/http/http-app.ts'
@@ -131,7 +131,7 @@ function contextOf<Options extends RelayOptions>(options: Options, opened: Relay
   const warn = rateLimitedWarn(options.log, now)
   const context = { ...options, ...ports, ...opened, warn, chain: openTapeChainId(opened.tape, options) }
   const onLoss = (endpoint: string) => options.metrics.upstreamSocketLosses.inc({ endpoint })
-  return { ...context, sourceSettings: sourceSettingsOf({ ...context, config: options.config.chain, onLoss }) }
+  return { ...context, sourceOptions: sharedSourceOptions({ ...context, config: options.config.chain, onLoss }) }
 }
 
 type RelayContext = ReturnType<typeof contextOf<RelayOptions>>
@@ -187,9 +187,9 @@ async function openWriting(context: RelayContext, onChainEvent: (event: ChainEve
 async function openCountedIngest(
   context: RelayContext & { readonly endpoints: EndpointPool; readonly onChainEvent: (event: ChainEvent) => void },
 ) {
-  const { config, sourceSettings, endpoints, chain, tape, metrics, clock, wallTime, random, warn, peers } = context
+  const { config, sourceOptions, endpoints, chain, tape, metrics, clock, wallTime, random, warn, peers } = context
   const { request, requestBatch, confirmChain, leaveEndpoint } = endpoints
-  const { link, linkCount = 1, ...intervals } = sourceSettings
+  const { link, linkCount = 1, ...intervals } = sourceOptions
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
   const calendar = openCalendar(config.tokens.calendar)
   let oldestOpenAt: number | null = null

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import { EXPOSED_HEADERS } from '../edge/transport/shared-headers.ts'
+import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './answer-rpc-body.ts'
 import { readBody } from './http-body.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
-import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './rpc-replies.ts'
 import { decodeText } from './rpc-request-parser.ts'
 
 const BODY_BOUND_BYTES = 524_288

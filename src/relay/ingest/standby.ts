@@ -1,8 +1,8 @@
 import { catchError, EMPTY, from, mergeAll, Observable, type SchedulerLike, switchMap, tap, throwError } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { EndpointPool } from '../chain/rpc/endpoint-pool.ts'
+import type { SharedSourceOptions } from '../chain/source/shared-source-options.ts'
 import { type ChainEvent, sourceFromNow } from '../chain/source/source.ts'
-import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config } from '../config/config.ts'
 import { tokenNotes } from '../tape/notes.ts'
 import type { PeerLogs } from '../tape/peer-logs.ts'
@@ -11,7 +11,7 @@ import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 
 type StandbyInputs = {
   readonly config: { readonly chain: Pick<Config['chain'], 'upstreamRpcUrl'> }
-  readonly sourceSettings: SourceSettings
+  readonly sourceOptions: SharedSourceOptions
   readonly endpoints: EndpointPool
   readonly tape: Pick<Tape, 'follow' | 'notes'>
   readonly onChainEvent: (event: ChainEvent) => void
@@ -23,9 +23,9 @@ type StandbyInputs = {
 
 /** Follows the chain while another process writes the tape. Reports its events in this process, and its logs to the leader. */
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
-  const { config, sourceSettings, endpoints, tape, onChainEvent, peers, clock, warn } = inputs
+  const { config, sourceOptions, endpoints, tape, onChainEvent, peers, clock, warn } = inputs
   if (config.chain.upstreamRpcUrl.length === 0) return EMPTY
-  return sourceFromNow({ ...sourceSettings, endpoints, addresses: listedTokens(tape), clock, warn }).pipe(
+  return sourceFromNow({ ...sourceOptions, endpoints, addresses: listedTokens(tape), clock, warn }).pipe(
     tap((event) => {
       onChainEvent(event)
       peers?.share(event)

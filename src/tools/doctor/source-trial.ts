@@ -3,8 +3,8 @@ import type { Hex } from '../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
 import { EndpointPool } from '../../relay/chain/rpc/endpoint-pool.ts'
+import { sharedSourceOptions } from '../../relay/chain/source/shared-source-options.ts'
 import { type ChainEvent, sourceFromNow } from '../../relay/chain/source/source.ts'
-import { sourceSettingsOf } from '../../relay/chain/source/source-settings.ts'
 import type { Config } from '../../relay/config/config.ts'
 
 type TrialInputs = {
@@ -39,7 +39,7 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
   const shared = { chain, random, warn: () => {} }
   const endpoints = new EndpointPool({ ...shared, urls: upstreamRpcUrl, now: () => clock.now() })
   const events = sourceFromNow({
-    ...sourceSettingsOf({ ...shared, config: config.chain, clock }),
+    ...sharedSourceOptions({ ...shared, config: config.chain, clock }),
     endpoints,
     addresses: concat(from(addresses.then(notEmpty)), NEVER),
     clock,

@@ -2,9 +2,9 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ANSWER_BOUND_BYTES } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { classify } from '../../../../src/relay/chain/rpc/upstream-error.ts'
+import { answerBody, type Caller, type Reply } from '../../../../src/relay/gateway/answer-rpc-body.ts'
 import { RateLimiter } from '../../../../src/relay/gateway/rate-limiter.ts'
 import { errorCodes, RpcError } from '../../../../src/relay/gateway/rpc-error.ts'
-import { answerBody, type Caller, type Reply } from '../../../../src/relay/gateway/rpc-replies.ts'
 import { openAnswers } from './shared-answers-fixture.ts'
 
 /** A result up to this size needs no reservation. */

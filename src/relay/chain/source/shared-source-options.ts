@@ -4,7 +4,7 @@ import { reconnectingLink } from '../link/reconnecting-link.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import type { SourceOptions } from './source.ts'
 
-type SourceSettingsInputs = {
+type SharedSourceInputs = {
   readonly config: Config['chain']
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
@@ -15,12 +15,12 @@ type SourceSettingsInputs = {
 }
 
 /** The options that all sources of this process share. */
-export type SourceSettings = Pick<
+export type SharedSourceOptions = Pick<
   SourceOptions,
   'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs'
 >
 
-export function sourceSettingsOf({ config, ...ports }: SourceSettingsInputs): SourceSettings {
+export function sharedSourceOptions({ config, ...ports }: SharedSourceInputs): SharedSourceOptions {
   const { upstreamWsUrl: urls, pendingPollMs, silenceMs, finalityPollMs, backfillLimitMs } = config
   return {
     link: urls.length === 0 ? null : (inputs) => reconnectingLink({ ...inputs, urls, ...ports }),
