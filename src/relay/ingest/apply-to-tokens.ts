@@ -4,7 +4,7 @@ import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
 import type { TokenContractState } from '../chain/contracts/contract-reads.ts'
 import type { SealedBlock } from '../chain/sealed/settlement-types.ts'
 import { applyContractAnswer, placeReports, rollBackReports, type TokenReport } from '../tokens/apply-contract-answer.ts'
-import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
+import { applyLog, applySealedBlock } from '../tokens/apply-log.ts'
 import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import {
   addressesOf,
@@ -17,6 +17,7 @@ import {
   updateNav,
 } from '../tokens/list/list-diff.ts'
 import type { ListReading } from '../tokens/list/list-poller.ts'
+import type { TokenLog } from '../tokens/log-changes.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier-history.ts'
 import { featureName } from '../tokens/pause-history.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
