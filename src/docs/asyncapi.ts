@@ -1,6 +1,6 @@
 import { version } from '../lib/version.ts'
 import { examplesOf } from '../protocol/contract-examples.ts'
-import { StreamQuery } from '../protocol/selection/selection.ts'
+import { StreamQuery } from '../protocol/parameters/selection.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
 import { SCHEMA_REF_PREFIX } from './route-texts.ts'
 import { CAVEAT, closeCodesText, serviceDescription } from './shared-texts.ts'

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { Key, PositionText } from './fields.ts'
+import { readParameters } from './parameters/read-parameters.ts'
+import { oneOf, SelectionPatch, SelectionQuery } from './parameters/selection.ts'
 import { parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
 import { registerObject } from './schema-registry.ts'
-import { readParameters } from './selection/read-parameters.ts'
-import { oneOf, SelectionPatch, SelectionQuery } from './selection/selection.ts'
 import { Update } from './updates.ts'
 
 const LIMIT_BOUND = 1_000

@@ -12,8 +12,8 @@ import {
   Time,
   TokenRecord,
 } from './fields.ts'
+import { filterFields } from './parameters/value-filters.ts'
 import { messageSchema, registerSchema } from './schema-registry.ts'
-import { filterFields } from './selection/value-filters.ts'
 import type { Update } from './updates.ts'
 
 export const RequestId = z

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { parseJson } from '../lib/json.ts'
+import { parseJson } from '../lib/safe-json.ts'
 import { RequestId } from './notices.ts'
+import { readOr400, refuseUnknown } from './parameters/read-parameters.ts'
+import { SelectionPatch, Symbols } from './parameters/selection.ts'
 import { Refusal } from './refusal.ts'
 import { messageSchema } from './schema-registry.ts'
-import { readOr400, refuseUnknown } from './selection/read-parameters.ts'
-import { SelectionPatch, Symbols } from './selection/selection.ts'
 
 export const MESSAGE_BOUND_BYTES = 4_096
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { EventsQuery } from './history.ts'
-import { SnapshotQuery, StreamQuery } from './selection/selection.ts'
+import { SnapshotQuery, StreamQuery } from './parameters/selection.ts'
 
 type RouteDefinition = {
   readonly method: 'get' | 'post'

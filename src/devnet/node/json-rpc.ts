@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseJson } from '../../lib/json.ts'
+import { parseJson } from '../../lib/safe-json.ts'
 
 const BATCH_BOUND = 100
 

@@ -17,7 +17,7 @@ import {
   url,
   urls,
 } from '../../lib/setting-readers.ts'
-import { anyFilter } from '../../protocol/selection/value-filters.ts'
+import { anyFilter } from '../../protocol/parameters/value-filters.ts'
 import { keyEntries, keysFile, tokenSecret } from './api-key-settings.ts'
 import { feeds } from './feed-settings.ts'
 import { networkNames } from './networks.ts'

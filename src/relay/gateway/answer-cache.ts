@@ -1,23 +1,9 @@
-import type { ChainState } from './chain-state.ts'
+import { type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-validity.ts'
 
 /** Limit of the bytes of all cached answers. Beyond it, the least recently used ones are removed. */
 const CACHE_BOUND_BYTES = 64 * 2 ** 20
 /** Memory of a cached answer in addition to its bytes and its key. */
 const OVERHEAD_BYTES = 512
-
-/** The event that makes an answer invalid: a change of the pending state, a new head, or only a reorg. */
-export type Validity = 'pending' | 'head' | 'sealed'
-
-/** Time after its request for which an answer may be reused, even if nothing happens on the chain. */
-export const maxAgeMs: Readonly<Record<Validity, number>> = { pending: 200, head: 60_000, sealed: 3_600_000 }
-
-/** Numbers of reorgs, heads and changes of the pending state that the relay knew at the time of a call. */
-export type ChainVersion = Pick<ChainState, 'reorgCount' | 'headCount' | 'pendingCount'>
-
-/** Whether an answer that was requested at one version of the chain is valid at the other. */
-export const isStillValid = (validity: Validity, one: ChainVersion, other: ChainVersion): boolean =>
-  one.reorgCount === other.reorgCount &&
-  (validity === 'sealed' || (one.headCount === other.headCount && (validity === 'head' || one.pendingCount === other.pendingCount)))
 
 type CacheEntry = {
   readonly result: Buffer

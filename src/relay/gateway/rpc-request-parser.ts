@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { parseJson } from '../../lib/json.ts'
+import { parseJson } from '../../lib/safe-json.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
 /** Limit of requests in one batch. ethers sends batches of up to this number by default. */

@@ -1,22 +1,16 @@
 import { quantity } from '../../lib/hex.ts'
-import { parseShallowJson } from '../../lib/json.ts'
 import { redactDeep } from '../../lib/redact.ts'
 import { methods } from '../../protocol/json-rpc-methods.ts'
 import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../chain/rpc/upstream-error.ts'
-import { AnswerCache, type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-cache.ts'
+import { AnswerCache } from './answer-cache.ts'
+import { type ChainVersion, isStillValid, leastValidityOf, maxAgeMs, validityOf } from './answer-validity.ts'
 import type { ChainState } from './chain-state.ts'
 import { FairQueue } from './fair-queue.ts'
 import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 import { UpstreamQuota } from './upstream-quota.ts'
 import type { ValidatedCall } from './validated-call.ts'
 
-/** Distance from the head within which another node behind the load balancer may lack the last blocks of a range. */
-const LATEST_BLOCKS = 8
-/** Distance from the head within which a reorg may replace a block. It is unnoticed if the hash of the block is unknown. */
-const RECENT_BLOCKS = 64
-/** An empty answer is trusted only up to the `safe` block or this far below the head: a lagging node also answers empty. */
-const FINAL_DEPTH_BLOCKS = 1_024
 /** Limits of calls that run and that wait. Calls of clients are `quick` or `slow`, those of the relay itself `internal`. */
 const queueBounds = {
   quick: { runningBound: 16, queuedBound: 500 },
@@ -24,9 +18,6 @@ const queueBounds = {
   internal: { runningBound: 8, queuedBound: 100 },
 }
 
-/** Matches the answer of a node that has no such value, or does not have it yet. */
-const emptyResult = /^(null|\[\]|"0x0*")$/
-const EMPTY_RESULT_BOUND_BYTES = 68
 const FORBIDDEN_STATUS = 403
 
 const upstreamBusy = limitExceeded('the upstream is over its rate limit now; come back in a moment')
@@ -79,7 +70,7 @@ export class SharedAnswers {
     const { chainState, uptime } = this.#options
     const { key } = call
     const inFlight = this.#inFlight.get(key)
-    const sharedValidity = this.#sharedValidity(call)
+    const sharedValidity = leastValidityOf(call, chainState.head)
     // A client that asks after a change of the chain must not get an answer requested before it.
     if (
       inFlight &&
@@ -91,7 +82,7 @@ export class SharedAnswers {
     const requestedAt = uptime()
     const version = { reorgCount: chainState.reorgCount, headCount: chainState.headCount, pendingCount: chainState.pendingCount }
     const answer = request().then((result) => {
-      const likelyValidity = this.#validityOf(call, result, head)
+      const likelyValidity = validityOf(call, result, head, chainState)
       // While the relay receives no heads, no new head would invalidate the answer.
       const storedValidity = likelyValidity === 'head' && chainState.isDisconnected ? 'pending' : likelyValidity
       // An answer that became outdated must not replace a valid one.
@@ -106,47 +97,6 @@ export class SharedAnswers {
     }
     answer.then(remove, remove)
     return answer
-  }
-
-  #sharedValidity({ scope }: ValidatedCall): Validity {
-    if (scope.at === 'pending') return 'pending'
-    const { head } = this.#options.chainState
-    const isOld = scope.at === 'number' && head !== null && scope.number <= head - RECENT_BLOCKS
-    return scope.at === 'chain' || isOld ? 'sealed' : 'head'
-  }
-
-  /** Returns the validity of an answer that was requested at this head; null if the answer must not be cached. */
-  #validityOf({ method, scope }: ValidatedCall, result: Buffer, head: number | null): Validity | null {
-    switch (scope.at) {
-      case 'pending':
-        return 'pending'
-      case 'head':
-        return method === 'eth_blockNumber' && Number(parseShallowJson(result) ?? 0) < (head ?? 0) ? null : 'head'
-      case 'chain':
-        return 'sealed'
-      case 'hash':
-        // A node without the block may receive it in a moment.
-        return isNull(result) ? null : isEmptyResult(result) ? 'head' : 'sealed'
-      case 'number':
-        if (head === null || scope.number > head) return null
-        if (isEmptyResult(result) && scope.number > head - LATEST_BLOCKS) return isNull(result) ? null : 'pending'
-        if (method === 'eth_getBlockByNumber' && this.#isOtherBlock(scope.number, result)) return null
-        return this.#isTrusted(scope, result, head) ? 'sealed' : 'head'
-    }
-  }
-
-  /** Whether an answer is valid until a reorg: the node had the block, and the relay would notice its replacement. */
-  #isTrusted({ number, several }: { number: number; several: boolean }, result: Buffer, head: number): boolean {
-    const { chainState } = this.#options
-    if (isEmptyResult(result)) return number <= Math.max(chainState.safe ?? 0, head - FINAL_DEPTH_BLOCKS)
-    if (several) return number <= head - LATEST_BLOCKS
-    return chainState.hashOf(number) !== null || number <= head - RECENT_BLOCKS
-  }
-
-  /** Whether the block has another hash than the known one: the node is on another branch. */
-  #isOtherBlock(number: number, result: Buffer): boolean {
-    const hash = this.#options.chainState.hashOf(number)
-    return hash !== null && !isEmptyResult(result) && !result.includes(hash)
   }
 
   #requestForClient(call: ValidatedCall, client: string): Promise<Buffer> {
@@ -191,8 +141,3 @@ export class SharedAnswers {
     return new RpcError(errorCodes.serverError, 'the upstream does not answer now; try again in a moment')
   }
 }
-
-const isNull = (result: Buffer): boolean => result.length === 4 && result.toString('latin1') === 'null'
-
-const isEmptyResult = (result: Buffer): boolean =>
-  result.length <= EMPTY_RESULT_BOUND_BYTES && emptyResult.test(result.toString('latin1'))

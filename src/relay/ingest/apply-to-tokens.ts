@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../lib/hex.ts'
 import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
-import type { TokenContractState } from '../chain/contracts/contract-reads.ts'
+import type { TokenContractState } from '../chain/contracts/token-contract.ts'
 import type { SealedBlock } from '../chain/sealed/settlement-types.ts'
 import { applyContractAnswer, placeReports, rollBackReports, type TokenReport } from '../tokens/apply-contract-answer.ts'
 import { applyLog, applySealedBlock } from '../tokens/apply-log.ts'

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { txOf } from '../../protocol/fields.ts'
 import type { Draft } from '../../protocol/updates.ts'
-import type { FeedContractState } from '../chain/contracts/contract-reads.ts'
+import type { FeedContractState } from '../chain/contracts/feed-contract.ts'
 import type { Log } from '../chain/logs/log-parser.ts'
 import { addressSetOf } from '../chain/logs/memoized-address-set.ts'
 import type { OpenKey, SealedBlock } from '../chain/sealed/settlement-types.ts'

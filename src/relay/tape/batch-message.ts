@@ -1,12 +1,13 @@
 import { z } from 'zod'
-import { parseJson } from '../../lib/json.ts'
+import { parseJson } from '../../lib/safe-json.ts'
 import { parsePosition } from '../../protocol/position.ts'
 import { Update } from '../../protocol/updates.ts'
 import { isReadableNote, type Notes } from './notes.ts'
 import { SEQ_BOUND } from './runs.ts'
 import type { Entry } from './tape.ts'
 import { SCHEMA_VERSION } from './tape-database.ts'
-import { channelOf, entryOf } from './tape-row.ts'
+import { entryOf } from './tape-row.ts'
+import { channelOf } from './update-text.ts'
 
 /** Limit of an epoch's name. It is part of every position, and positions should be short. */
 const EPOCH_BOUND_CHARS = 32

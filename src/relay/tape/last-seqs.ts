@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Draft, Update } from '../../protocol/updates.ts'
-import { channelOf, prepareRows, type TapeRow } from './tape-row.ts'
+import { prepareRows, type TapeRow } from './tape-row.ts'
+import { channelOf } from './update-text.ts'
 
 /** Number of updates between two saves. Opening the tape reads all updates after the last save. */
 const SAVE_INTERVAL = 4_096

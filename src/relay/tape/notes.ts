@@ -3,8 +3,8 @@ import type { Hex } from '../../lib/hex.ts'
 import { Address, Head, quoteFields, SourceName, SourceReason, sessionFields } from '../../protocol/fields.ts'
 import type { MarketSession } from '../market/market-calendar.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
-import { Milliseconds, StoredToken } from '../tokens/stored-token.ts'
 import type { Token } from '../tokens/token.ts'
+import { Milliseconds, TokenSchema } from '../tokens/token-schema.ts'
 
 export type Note<Value> = { readonly name: string; readonly read: (stored: unknown) => Value }
 
@@ -97,7 +97,7 @@ export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled', z
 export const listReadNote = defineNote<number>('list-read', Milliseconds)
 /** Addresses of the token list, in its order. A poll writes this note only if the order has changed. */
 export const listOrderNote = defineNote<readonly Hex[]>('list-order', z.array(Address))
-export const tokenNotes = defineNotes<Token>('token/', StoredToken)
+export const tokenNotes = defineNotes<Token>('token/', TokenSchema)
 export const quoteNotes = defineNotes<TokenQuotes>('quote/', z.array(z.object(quoteFields)))
 /** The last published market session; null without a calendar. */
 export const sessionNote = defineNote<{ readonly session: MarketSession | null }>(

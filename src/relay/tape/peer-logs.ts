@@ -1,7 +1,7 @@
 import { from, merge, Observable, type SchedulerLike } from 'rxjs'
 import { z } from 'zod'
 import { type Hex, readHex } from '../../lib/hex.ts'
-import { parseShallowJson } from '../../lib/json.ts'
+import { parseShallowJson } from '../../lib/safe-json.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 
 /** Limits of age and number of the logs that a new leader publishes first: the last leader may have stopped before it did. */

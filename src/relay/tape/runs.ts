@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { parseUpdate } from './tape-row.ts'
+import { parseUpdate } from './update-text.ts'
 
 /** Limit of a number that is derived from the clock: a clock that gives more is wrong, and numbers must stay below 2^53. */
 const CLOCK_SEQ_BOUND = 2 ** 52

@@ -1,6 +1,6 @@
 import { clampSeconds } from '../../lib/iso-time.ts'
 import type { Draft } from '../../protocol/updates.ts'
-import type { TokenContractState } from '../chain/contracts/contract-reads.ts'
+import type { TokenContractState } from '../chain/contracts/token-contract.ts'
 import { type ChainPosition, isBefore, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
 import {
   addReportedChange,

@@ -1,7 +1,7 @@
 import type { Hex } from '../../lib/hex.ts'
 import { clampSeconds, NEVER_SECONDS } from '../../lib/iso-time.ts'
 import { formatDecimal } from '../../protocol/decimal.ts'
-import type { FeedContractState } from '../chain/contracts/contract-reads.ts'
+import type { FeedContractState } from '../chain/contracts/feed-contract.ts'
 import { decodeLog } from '../chain/logs/event-decoder.ts'
 import type { Log } from '../chain/logs/log-parser.ts'
 import type { FeedSetting } from '../config/feed-settings.ts'

@@ -3,11 +3,11 @@
 
 import type { Message, Update } from '../generated/messages.ts'
 import { updateTypes } from '../generated/names.ts'
+import { CompletenessProof, gapOf, type Loss } from './completeness-proof.ts'
 import { Connection, type Environment } from './connection.ts'
 import { readBackfill } from './history-reader.ts'
 import type { Http } from './http-requests.ts'
 import { ItemQueue, type QueueEntry } from './item-queue.ts'
-import { gapOf, type Loss, LossDetector } from './loss-detector.ts'
 import type { StreamOptions } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 import { selectionQuery, setGiven, timeText } from './selection-query.ts'
@@ -48,7 +48,7 @@ export class UpdateStream implements Updates<StreamItem> {
   readonly #source: StreamSource
   readonly #options: StreamOptions
   readonly #query: URLSearchParams
-  readonly #losses: LossDetector
+  readonly #proof: CompletenessProof
   readonly #connection: Connection
   readonly #queue = new ItemQueue<StreamItem>()
   readonly #queueBound: number
@@ -73,7 +73,7 @@ export class UpdateStream implements Updates<StreamItem> {
     this.#options = options
     this.#queueBound = options.queueBound ?? DEFAULT_QUEUE_BOUND
     this.#query = selectionQuery(symbols, options)
-    this.#losses = new LossDetector(this.#query)
+    this.#proof = new CompletenessProof(this.#query)
     this.#connection = new Connection(source, {
       query: () => this.#connectionQuery(),
       onMessage: (message) => this.#receive(message),
@@ -133,7 +133,7 @@ export class UpdateStream implements Updates<StreamItem> {
     const { since, snapshot } = this.#options
     return setGiven(new URLSearchParams(this.#query), {
       heartbeat: this.#source.heartbeatS,
-      since: this.#received === null ? timeText(since) : this.#losses.resumeFrom(this.#received),
+      since: this.#received === null ? timeText(since) : this.#proof.resumeFrom(this.#received),
       snapshot: this.#awaitsSnapshots && snapshot !== false ? 'always' : snapshot,
     })
   }
@@ -143,15 +143,15 @@ export class UpdateStream implements Updates<StreamItem> {
       case 'hello':
         return this.#setState({ source: message.source, head: message.head, demo: message.demo })
       case 'subscribed':
-        this.#losses.startConnection(message.id)
+        this.#proof.startConnection(message.id)
         if (message.id !== null) this.#advance(message.id)
         this.#awaitsSnapshots ||= message.resume !== 'full'
         return this.#setState({ rejected: message.rejected })
       case 'snapshot':
         return this.#push({ item: message, position: null })
       case 'gap': {
-        const received = this.#losses.seen
-        const due = this.#losses.restart(message.after, message.id)
+        const received = this.#proof.seen
+        const due = this.#proof.restart(message.after, message.id)
         if (!due) this.#received = null
         this.#advance(message.id)
         this.#awaitsSnapshots = true
@@ -160,25 +160,22 @@ export class UpdateStream implements Updates<StreamItem> {
       case 'live':
         this.#awaitsSnapshots = false
         this.#setState({ phase: 'live', reason: null })
-        return this.#prove(this.#losses.receiveLive(message.replayed, message.id), message.id)
+        return this.#prove(this.#proof.receiveLive(message.replayed, message.id), message.id)
       case 'heartbeat':
-        this.#prove(this.#losses.receiveCount(message.sent, message.id), message.id)
+        this.#prove(this.#proof.receiveCount(message.sent, message.id), message.id)
         return this.#setState({ source: message.source, head: message.head })
     }
     if ('prev' in message) this.#receiveUpdate(message)
   }
 
   #receiveUpdate(update: Update): void {
-    if (this.#losses.isRepeat(update, this.#received)) return
-    const loss = this.#losses.receive(update)
+    if (this.#proof.isRepeat(update, this.#received)) return
+    const loss = this.#proof.receive(update)
     if (loss) this.#pushGap(gapOf(loss, this.#received ?? loss.after), loss)
     if (update.type === 'status') this.#setState({ source: update.source, head: update.head })
     this.#awaitsSnapshots = false
     this.#advance(update.id)
-    this.#push({
-      position: this.#losses.hasDue ? null : this.#received,
-      ...(updateTypes.includes(update.type) && { item: update }),
-    })
+    this.#push({ position: this.#proof.hasDue ? null : this.#received, ...(updateTypes.includes(update.type) && { item: update }) })
   }
 
   /** Called when the relay reports that it has sent every message up to `id`. */

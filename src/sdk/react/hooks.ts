@@ -1,8 +1,8 @@
 import { createContext, createElement, type ReactElement, type ReactNode, useContext, useMemo, useSyncExternalStore } from 'react'
 import { type ConnectOptions, connect, type StockState, type Update } from '../client/index.ts'
 import { SharedTape } from './shared-tape.ts'
-import { initialFeed, type TapeFeed, type TapeState } from './tape-memory.ts'
 import { selectsStock, type TapeSelection, type TapeUnion, unionOf } from './tape-selection.ts'
+import { initialFeed, type TapeFeed, type TapeState } from './tape-state.ts'
 import { emptyView, type TapeView, viewOf } from './tape-view.ts'
 
 export type StocktapeProviderProps = {

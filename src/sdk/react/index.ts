@@ -2,6 +2,6 @@
 'use client'
 
 export { StocktapeProvider, type StocktapeProviderProps, useFeed, useStock, useTape } from './hooks.ts'
-export type { TapeFeed } from './tape-memory.ts'
 export type { TapeSelection } from './tape-selection.ts'
+export type { TapeFeed } from './tape-state.ts'
 export type { TapeView } from './tape-view.ts'

@@ -1,7 +1,7 @@
 import type { RelayClient } from '../client/index.ts'
 import { TabGroup } from './tab-group.ts'
-import { TapeMemory, type TapeState } from './tape-memory.ts'
 import { type TapeUnion, unite } from './tape-selection.ts'
+import { TapeMemory, type TapeState } from './tape-state.ts'
 
 /** Time that the connection stays open after the last component unmounts, since another component may mount soon. */
 const RELEASE_GRACE_MS = 2_000

@@ -1,6 +1,6 @@
 import type { RelayClient, StreamItem, StreamState } from '../client/index.ts'
-import type { TapeMemory, TapeState } from './tape-memory.ts'
 import { type TapeUnion, unite } from './tape-selection.ts'
+import type { TapeMemory, TapeState } from './tape-state.ts'
 import { UnionStream } from './union-stream.ts'
 
 type TabMessage =

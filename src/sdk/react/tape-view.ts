@@ -1,7 +1,7 @@
 import type { MovementState, StockState, Update } from '../client/index.ts'
 import { namedTypes } from '../generated/names.ts'
-import { initialFeed, type TapeFeed, type TapeState } from './tape-memory.ts'
 import { selectsStock, symbolsOf, type TapeSelection } from './tape-selection.ts'
+import { initialFeed, type TapeFeed, type TapeState } from './tape-state.ts'
 
 /** The part of a tape that a component shows. Each property is the same object until it changes. */
 export type TapeView<Type extends Update['type'] = Update['type']> = {

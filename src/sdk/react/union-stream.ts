@@ -1,6 +1,6 @@
 import type { RelayClient, StreamItem, StreamState, Updates } from '../client/index.ts'
-import type { TapeMemory } from './tape-memory.ts'
 import { covers, type TapeUnion } from './tape-selection.ts'
+import type { TapeMemory } from './tape-state.ts'
 
 /** Components that mount within this time share one new stream. */
 const GROWTH_DELAY_MS = 20

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { parseJson } from '../../lib/json.ts'
+import { parseJson } from '../../lib/safe-json.ts'
 
 /** Limit of the standard error that is kept; LINE_BOUND_CHARS is the limit of a line of standard output. */
 const STDERR_BOUND_CHARS = 10_000

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Hex } from '../../lib/hex.ts'
-import { parseShallowJson } from '../../lib/json.ts'
+import { parseShallowJson } from '../../lib/safe-json.ts'
 import { type LinkSignal, SubscriptionSocket } from '../../relay/chain/link/subscription-socket.ts'
 import { parseLogs } from '../../relay/chain/logs/log-parser.ts'
 import { Header, isSealed } from '../../relay/chain/rpc/block-header.ts'

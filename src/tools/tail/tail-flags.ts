@@ -2,8 +2,8 @@ import { camelCaseOf } from '../../lib/camel-case.ts'
 import { UsageError } from '../../lib/exit-codes.ts'
 import { type CommandFlags, commonFlags, readFlags, switchFlag, textFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
-import { formerNames } from '../../protocol/selection/read-parameters.ts'
-import { type FilterName, filterNames, valueFilters } from '../../protocol/selection/value-filters.ts'
+import { formerNames } from '../../protocol/parameters/read-parameters.ts'
+import { type FilterName, filterNames, valueFilters } from '../../protocol/parameters/value-filters.ts'
 import type { StreamOptions, Update, ValueFilters } from '../../sdk/client/index.ts'
 
 type FlagOf<Name extends string> = Name extends `${infer First}_${infer Others}` ? `${First}-${FlagOf<Others>}` : Name

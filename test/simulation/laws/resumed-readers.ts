@@ -1,5 +1,5 @@
+import { noFilters } from '../../../src/protocol/parameters/value-filters.ts'
 import { formatPosition, parsePosition } from '../../../src/protocol/position.ts'
-import { noFilters } from '../../../src/protocol/selection/value-filters.ts'
 import { updateTypes } from '../../../src/protocol/updates.ts'
 import { findResumePoint, type ResumePoint } from '../../../src/relay/edge/live/resume-point.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'

@@ -4,7 +4,7 @@ import { openApi } from '../../../src/docs/openapi.ts'
 import { describedRoutes as routes } from '../../../src/docs/route-texts.ts'
 import { examples } from '../../../src/protocol/contract-examples.ts'
 import { EventsQuery } from '../../../src/protocol/history.ts'
-import { StreamQuery } from '../../../src/protocol/selection/selection.ts'
+import { StreamQuery } from '../../../src/protocol/parameters/selection.ts'
 import { findAnswerError } from '../../support/openapi-validator.ts'
 
 const document = openApi()

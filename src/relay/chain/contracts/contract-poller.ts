@@ -6,14 +6,8 @@ import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import {
-  type BlockRef,
-  type FeedContractState,
-  readFeed,
-  readFrozen,
-  readToken,
-  type TokenContractState,
-} from './contract-reads.ts'
+import { type FeedContractState, readFeed } from './feed-contract.ts'
+import { type BlockRef, readFrozen, readToken, type TokenContractState } from './token-contract.ts'
 
 export type ContractAnswer =
   | ({ readonly type: 'token' } & TokenContractState)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isNestedDeeper, NESTING_BOUND, parseShallowJson } from '../../../lib/json.ts'
+import { isNestedDeeper, NESTING_BOUND, parseShallowJson } from '../../../lib/safe-json.ts'
 import { sliceResult } from './answer-envelope.ts'
 import { UnparsedLogs } from './unparsed-logs.ts'
 import { classify, UpstreamError } from './upstream-error.ts'

@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws'
 import { z } from 'zod'
-import { parseShallowJson } from '../../../lib/json.ts'
+import { parseShallowJson } from '../../../lib/safe-json.ts'
 import { answerIdOf } from './answer-envelope.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
 import { classifyHandshake, UpstreamError } from './upstream-error.ts'

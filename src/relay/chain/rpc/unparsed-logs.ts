@@ -1,5 +1,5 @@
 import { WORD_CHARS } from '../../../lib/hex.ts'
-import { parseShallowJson } from '../../../lib/json.ts'
+import { parseShallowJson } from '../../../lib/safe-json.ts'
 import { nextTurn } from '../../../lib/turns.ts'
 
 /** Bytes to parse in one turn of the event loop, which takes one to three milliseconds. */

@@ -1,15 +1,15 @@
 import { isSealed } from '../rpc/block-header.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { findRollbackTarget } from './block-search.ts'
-import type { HeadTracker } from './head-tracker.ts'
+import type { ReceivedHeaders } from './received-headers.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 import type { Recheck } from './recheck.ts'
+import { findRollbackTarget } from './rollback-target.ts'
 import type { SettlementContext } from './settlement-types.ts'
 import type { UnreadRanges } from './unread-ranges.ts'
 
 type Options = Pick<SettlementContext, 'node' | 'confirmChain' | 'clock' | 'warn' | 'emit' | 'signal'> & {
   readonly recentBlocks: RecentBlocks
-  readonly heads: HeadTracker
+  readonly heads: ReceivedHeaders
   readonly recheck: Recheck
   readonly ranges: UnreadRanges
 }

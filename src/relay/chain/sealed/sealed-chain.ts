@@ -3,8 +3,8 @@ import { observe, WakeUp } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Header, SealedHeader } from '../rpc/block-header.ts'
 import { Backfill } from './backfill.ts'
-import { HeadTracker } from './head-tracker.ts'
 import { Outage } from './outage.ts'
+import { ReceivedHeaders } from './received-headers.ts'
 import { type Cursor, RecentBlocks } from './recent-blocks.ts'
 import { Recheck } from './recheck.ts'
 import type { SettlementContext, SettlementEvent } from './settlement-types.ts'
@@ -26,7 +26,7 @@ type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
 export class SealedChain {
   readonly #options: Options
   readonly #recentBlocks: RecentBlocks
-  readonly #heads: HeadTracker
+  readonly #heads: ReceivedHeaders
   readonly #outage: Outage
   readonly #recheck: Recheck
   readonly #ranges: UnreadRanges
@@ -37,7 +37,7 @@ export class SealedChain {
     this.#options = options
     this.#recentBlocks = new RecentBlocks(options.began)
     this.#ranges = new UnreadRanges(this.#recentBlocks)
-    this.#heads = new HeadTracker(this.#recentBlocks, safe)
+    this.#heads = new ReceivedHeaders(this.#recentBlocks, safe)
     this.#outage = new Outage(cursor !== null, silenceMs)
     this.#recheck = new Recheck({ ...options, recentBlocks: this.#recentBlocks })
     // A reorg during the outage may have replaced blocks below the cursor, so their hashes are remembered.
@@ -101,7 +101,7 @@ export class SealedChain {
     return this.#heads.isOutOfReach(number)
   }
 
-  receiveHead(header: SealedHeader, isPushed = false): ReturnType<HeadTracker['receiveHead']> {
+  receiveHead(header: SealedHeader, isPushed = false): ReturnType<ReceivedHeaders['receiveHead']> {
     const result = this.#heads.receiveHead(header, isPushed)
     if (result !== 'taken') return result
     this.#outage.end(header.number)

@@ -1,10 +1,10 @@
 import type { WakeUp } from '../../../lib/async-loop.ts'
 import type { SealedHeader } from '../rpc/block-header.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
+import { firstWithinAge } from './binary-search.ts'
 import { type BlockReading, readBlock, readHeader, reportPartial, settleableLogs } from './block-logs.ts'
-import { firstWithinAge } from './block-search.ts'
-import type { HeadTracker } from './head-tracker.ts'
 import type { Outage } from './outage.ts'
+import type { ReceivedHeaders } from './received-headers.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 import type { Recheck } from './recheck.ts'
 import { resolveDispute, rollBackIfReplaced } from './reorg.ts'
@@ -26,7 +26,7 @@ const outageKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unreachable', 'bus
 
 type Options = SettlementContext & {
   readonly recentBlocks: RecentBlocks
-  readonly heads: HeadTracker
+  readonly heads: ReceivedHeaders
   readonly outage: Outage
   readonly recheck: Recheck
   readonly ranges: UnreadRanges

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { defaultSelectionOptions } from '../../../protocol/parameters/selection.ts'
 import { resumeAfter } from '../../../protocol/position.ts'
-import { defaultSelectionOptions } from '../../../protocol/selection/selection.ts'
 import { contentTypeOf } from '../../../protocol/transports.ts'
 import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'

@@ -1,14 +1,14 @@
 import type { Stage } from '../../../protocol/fields.ts'
 import { type EventsQuery, readEventsQuery } from '../../../protocol/history.ts'
+import { defaultSelectionOptions, patchOptions } from '../../../protocol/parameters/selection.ts'
+import type { StartPoint } from '../../../protocol/parameters/start-point.ts'
 import { formatPosition, type Position, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
-import { defaultSelectionOptions, patchOptions } from '../../../protocol/selection/selection.ts'
-import type { StartPoint } from '../../../protocol/selection/start-point.ts'
 import type { Tape, TapeHistory } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 import { tapeTimeOf } from '../live/resume-point.ts'
 import type { Selection } from '../select/compiled-selection.ts'
-import { resolveKnownSymbols } from '../select/resolved-symbols.ts'
+import { resolveKnownSymbols } from '../select/resolve-symbols.ts'
 
 export type HistoryQuery = {
   readonly selection: Selection

@@ -1,7 +1,7 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
-import { refuseUnknown } from '../../../protocol/selection/read-parameters.ts'
+import { refuseUnknown } from '../../../protocol/parameters/read-parameters.ts'
 import { formatOf } from '../../../protocol/transports.ts'
 import { readFact } from '../history/fact-life.ts'
 import { exportHeaders, openExport } from '../history/history-export.ts'

@@ -1,10 +1,10 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { SelectionOptions } from '../../../protocol/selection/selection.ts'
+import type { SelectionOptions } from '../../../protocol/parameters/selection.ts'
 import type { Matcher } from '../select/match.ts'
 import { encodeBatch, type Recipients } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'
 import type { MatchedBatch } from './matched-batch.ts'
-import type { WriteBuffer } from './write-buffer.ts'
+import type { ReusedBuffer } from './reused-buffer.ts'
 
 /** All audiences with equal options. Matching runs once per token for all of them. */
 export type FilterGroup = {
@@ -60,7 +60,7 @@ export class Audience {
   }
 
   /** Writes once to each listener that keeps up. Without a backlog it reads only the outlet: each other object is a cache miss. */
-  deliver(batch: MatchedBatch, backlogs: BacklogCheck, buffer: WriteBuffer): void {
+  deliver(batch: MatchedBatch, backlogs: BacklogCheck, buffer: ReusedBuffer): void {
     const frames = batch.framesFor(this.tokens)
     if (frames.length === 0) return
     for (const subscribers of this.#subscribers) {

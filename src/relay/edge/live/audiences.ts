@@ -1,8 +1,8 @@
 import type { Hex } from '../../../lib/hex.ts'
 import { runAtOnce, type Steps } from '../../../lib/turns.ts'
+import type { SelectionOptions } from '../../../protocol/parameters/selection.ts'
+import { hasValueFilter } from '../../../protocol/parameters/value-filters.ts'
 import type { TapePosition } from '../../../protocol/position.ts'
-import type { SelectionOptions } from '../../../protocol/selection/selection.ts'
-import { hasValueFilter } from '../../../protocol/selection/value-filters.ts'
 import type { UpdateType } from '../../../protocol/updates.ts'
 import { optionsKey, type Selection, tokensKey } from '../select/compiled-selection.ts'
 import { evictedOf, type Frame } from '../select/frame.ts'
@@ -10,7 +10,7 @@ import { createMatcher } from '../select/match.ts'
 import { Audience, type BacklogCheck, type FilterGroup } from './audience.ts'
 import type { Listener } from './listener.ts'
 import { MatchedBatch, UpdateBatch } from './matched-batch.ts'
-import { WriteBuffer } from './write-buffer.ts'
+import { ReusedBuffer } from './reused-buffer.ts'
 
 const START: TapePosition = { seq: 0, n: null }
 /** Updates whose match may depend on earlier updates of the keys that they name. */
@@ -21,11 +21,11 @@ export class Audiences {
   readonly #audienceByListener = new Map<Listener, Audience>()
   /** Number of listeners that selected each token by name. The entry of null counts the listeners that selected all tokens. */
   readonly #listenersByToken = new Map<Hex | null, number>()
-  readonly #buffer: WriteBuffer
+  readonly #buffer: ReusedBuffer
   #filteredCount = 0
 
   constructor(isHeld: (memory: ArrayBufferLike) => boolean) {
-    this.#buffer = new WriteBuffer(isHeld)
+    this.#buffer = new ReusedBuffer(isHeld)
   }
 
   has(listener: Listener): boolean {

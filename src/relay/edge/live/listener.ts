@@ -1,6 +1,6 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Notice } from '../../../protocol/notices.ts'
-import type { SelectionOptions } from '../../../protocol/selection/selection.ts'
+import type { SelectionOptions } from '../../../protocol/parameters/selection.ts'
 import type { Transport } from '../../../protocol/transports.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import { encode } from '../transport/encode-message.ts'

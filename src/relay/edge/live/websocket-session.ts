@@ -1,15 +1,15 @@
-import { Refusal } from '../../../protocol/refusal.ts'
-import { type Request, readRequest, reqOf } from '../../../protocol/requests.ts'
 import {
   defaultSelectionOptions,
   patchOptions,
   readStreamQuery,
   type SelectionPatch,
   SYMBOLS_BOUND,
-} from '../../../protocol/selection/selection.ts'
+} from '../../../protocol/parameters/selection.ts'
+import { Refusal } from '../../../protocol/refusal.ts'
+import { type Request, readRequest, reqOf } from '../../../protocol/requests.ts'
 import { apiKeyRequired } from '../limits/authorizer.ts'
 import { RateBucket } from '../limits/rate-bucket.ts'
-import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/resolved-symbols.ts'
+import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/resolve-symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'

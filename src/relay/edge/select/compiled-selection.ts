@@ -1,6 +1,6 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { SelectionOptions } from '../../../protocol/selection/selection.ts'
-import { filterTestOf, shownFilters } from '../../../protocol/selection/value-filters.ts'
+import type { SelectionOptions } from '../../../protocol/parameters/selection.ts'
+import { filterTestOf, shownFilters } from '../../../protocol/parameters/value-filters.ts'
 import type { Update, UpdateType } from '../../../protocol/updates.ts'
 import type { FactContent } from './key-history.ts'
 

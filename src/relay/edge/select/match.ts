@@ -1,6 +1,6 @@
 import type { Steps } from '../../../lib/turns.ts'
 import { followedKeys } from '../../../protocol/key-life.ts'
-import { leftOutTypes } from '../../../protocol/selection/value-filters.ts'
+import { leftOutTypes } from '../../../protocol/parameters/value-filters.ts'
 import type { UpdateType } from '../../../protocol/updates.ts'
 import { createContentMatcher, includesToken, type Selection } from './compiled-selection.ts'
 import type { Frame } from './frame.ts'

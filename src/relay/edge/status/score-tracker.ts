@@ -1,7 +1,7 @@
 import { nextTurn } from '../../../lib/turns.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
-import { parseUpdate } from '../../tape/tape-row.ts'
+import { parseUpdate } from '../../tape/update-text.ts'
 import {
   HOUR_MS,
   type HourCounts,

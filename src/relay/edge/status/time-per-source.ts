@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { SourceName } from '../../../protocol/fields.ts'
 import type { HourScore } from '../../../protocol/service-status.ts'
 import { defineNote } from '../../tape/notes.ts'
-import { Milliseconds } from '../../tokens/stored-token.ts'
+import { Milliseconds } from '../../tokens/token-schema.ts'
 import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
 /** Limit of the time between two reads of the clock. A longer time means that the machine slept, or that the clock was set. */

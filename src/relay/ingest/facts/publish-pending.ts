@@ -6,7 +6,7 @@ import type { IngestState } from '../ingest-state.ts'
 import { applyPendingRound } from '../nav-rounds.ts'
 import { addAll, type Publication, withoutFacts } from '../publication.ts'
 import { amend, correctMultipliers } from './amend.ts'
-import { hasSameDetail, isSameContent } from './fact.ts'
+import { hasSameDetail, isSameContent } from './compare-facts.ts'
 import type { Ledger } from './ledger.ts'
 import { makeFact } from './make-fact.ts'
 

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Hex } from '../../../lib/hex.ts'
 import { typesOfKind, type UpdateType } from '../../../protocol/updates.ts'
 import type { HistoryFilter } from '../tape.ts'
-import { LOST, maskOf, namesOf } from './open-key-types.ts'
+import { LOST, maskOf, namesOf } from './type-mask.ts'
 
 /** Updates that the index treats alike, because these four fields are equal. `address` is null for updates of all tokens. */
 export type Channel = {

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { CountEstimate, SeqRange } from '../tape.ts'
-import { channelOf, prepareRows, type TapeRow } from '../tape-row.ts'
+import { prepareRows, type TapeRow } from '../tape-row.ts'
+import { channelOf } from '../update-text.ts'
 import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.ts'
 
 const SHELF_SIZE = 1_024

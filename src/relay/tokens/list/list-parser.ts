@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ADDRESS_CHARS, type Hex, readHex, ZERO_ADDRESS } from '../../../lib/hex.ts'
-import { isNestedDeeper, parseJson } from '../../../lib/json.ts'
+import { isNestedDeeper, parseJson } from '../../../lib/safe-json.ts'
 import { runAtOnce, type Steps } from '../../../lib/turns.ts'
 import { formatDecimal, parseDecimal } from '../../../protocol/decimal.ts'
 import type { TokenRecord } from '../../../protocol/fields.ts'

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { SelectionOptions } from '../../../../src/protocol/selection/selection.ts'
+import type { SelectionOptions } from '../../../../src/protocol/parameters/selection.ts'
 import { type Draft, type DraftOf, defaultTypes, type UpdateType } from '../../../../src/protocol/updates.ts'
 import { apple, status, tesla } from '../tape/update-drafts.ts'
 import type { ListenRequest } from './edge-fixture.ts'

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { AnswerCache, type ChainVersion, isStillValid, type Validity } from '../../../../src/relay/gateway/answer-cache.ts'
+import { AnswerCache } from '../../../../src/relay/gateway/answer-cache.ts'
+import { type ChainVersion, isStillValid, type Validity } from '../../../../src/relay/gateway/answer-validity.ts'
 
 const BOUND_BYTES = 64 * 2 ** 20
 const MIB = 2 ** 20

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { StreamItem, Update } from '../../../../src/sdk/client/index.ts'
-import { TapeMemory } from '../../../../src/sdk/react/tape-memory.ts'
 import { covers, type TapeSelection, type TapeUnion, unite } from '../../../../src/sdk/react/tape-selection.ts'
+import { TapeMemory } from '../../../../src/sdk/react/tape-state.ts'
 import { emptyView, type TapeView, viewOf } from '../../../../src/sdk/react/tape-view.ts'
 import { amendOf, approvalAt, retractOf, sealOf, transferAt } from '../../relay/edge/fact-drafts.ts'
 import { apple } from '../../relay/tape/update-drafts.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
-import { defaultSelectionOptions, type SelectionOptions, SYMBOLS_BOUND } from '../../../../../src/protocol/selection/selection.ts'
+import { defaultSelectionOptions, type SelectionOptions, SYMBOLS_BOUND } from '../../../../../src/protocol/parameters/selection.ts'
 import { updateTypes } from '../../../../../src/protocol/updates.ts'
 import { readHistoryQuery } from '../../../../../src/relay/edge/history/history-query.ts'
 import { backfillUrlOf } from '../../../../../src/relay/edge/live/backfill-link.ts'

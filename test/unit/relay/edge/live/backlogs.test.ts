@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defaultSelectionOptions } from '../../../../../src/protocol/selection/selection.ts'
+import { defaultSelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
 import { Backlogs } from '../../../../../src/relay/edge/live/backlogs.ts'
 import { Listener } from '../../../../../src/relay/edge/live/listener.ts'
 import type { Outlet } from '../../../../../src/relay/edge/transport/socket-outlet.ts'

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import type { Message } from '../../../../../src/protocol/notices.ts'
-import { defaultSelectionOptions } from '../../../../../src/protocol/selection/selection.ts'
+import { defaultSelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
 import { type Draft, updateTypes } from '../../../../../src/protocol/updates.ts'
 import { findResumePoint } from '../../../../../src/relay/edge/live/resume-point.ts'
 import { WebSocketSession } from '../../../../../src/relay/edge/live/websocket-session.ts'

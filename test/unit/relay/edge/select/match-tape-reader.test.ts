@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runAtOnce } from '../../../../../src/lib/turns.ts'
-import { defaultSelectionOptions } from '../../../../../src/protocol/selection/selection.ts'
+import { defaultSelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
 import type { Draft } from '../../../../../src/protocol/updates.ts'
 import { framesOf } from '../../../../../src/relay/edge/select/frame.ts'
 import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'

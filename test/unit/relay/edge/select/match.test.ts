@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { runAtOnce } from '../../../../../src/lib/turns.ts'
 import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
-import { defaultSelectionOptions, type SelectionOptions } from '../../../../../src/protocol/selection/selection.ts'
+import { defaultSelectionOptions, type SelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
 import { type Draft, type Update, updateTypes } from '../../../../../src/protocol/updates.ts'
 import type { Selection } from '../../../../../src/relay/edge/select/compiled-selection.ts'
 import { Frame } from '../../../../../src/relay/edge/select/frame.ts'

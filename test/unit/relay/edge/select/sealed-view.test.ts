@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
-import type { SelectionOptions } from '../../../../../src/protocol/selection/selection.ts'
+import type { SelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
 import { type Draft, Update } from '../../../../../src/protocol/updates.ts'
 import { apple, navChange, status, tesla } from '../../tape/update-drafts.ts'
 import { type ListenRequest, openTestEdge, sinceAfter } from '../edge-fixture.ts'

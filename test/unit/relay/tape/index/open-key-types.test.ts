@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Draft, type Update, updateTypes } from '../../../../../src/protocol/updates.ts'
-import { LOST, maskOf, namesOf, OpenKeyTypes } from '../../../../../src/relay/tape/index/open-key-types.ts'
+import { OpenKeyTypes } from '../../../../../src/relay/tape/index/open-key-types.ts'
+import { LOST, maskOf, namesOf } from '../../../../../src/relay/tape/index/type-mask.ts'
 import type { Entry } from '../../../../../src/relay/tape/tape.ts'
 import { amend, approval, retract, seal, transfer } from '../update-drafts.ts'
 

@@ -38,7 +38,7 @@ export type Loss = {
  * repeats the messages after it, or reports a gap that begins there. The client drops a repeated message by its id. If
  * the relay does not repeat a message that was received, the tape has lost it.
  */
-export class LossDetector {
+export class CompletenessProof {
   readonly #selection: URLSearchParams
   readonly #hasChains: boolean
   /** Selected types. `*` also stands for the default types, because each of them has a chain. */

@@ -47,7 +47,7 @@ const NavHistory = z.object({
   ),
 })
 
-export const StoredToken: z.ZodType<Token> = z.object({
+export const TokenSchema: z.ZodType<Token> = z.object({
   ...{ address: Address, symbol: z.string(), formerSymbols: z.array(z.string()), isin: Text },
   ...{ decimals: Decimals.nullable(), supply: Text, multiplier: Text, multiplierSource: Source.nullable() },
   scheduled: z.object({ to: z.string(), effectiveAt: z.number() }).nullable(),

@@ -2,38 +2,13 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
-import {
-  binarySearch,
-  findForkPoint,
-  findRollbackTarget,
-  firstWithinAge,
-} from '../../../../../src/relay/chain/sealed/block-search.ts'
 import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { findForkPoint, findRollbackTarget } from '../../../../../src/relay/chain/sealed/rollback-target.ts'
 import { FakeChain } from '../fake-chain.ts'
-import { timestampOf } from '../node-json.ts'
-import { range, sealedHeader } from './sealed-chain-fixture.ts'
+import { range } from './sealed-chain-fixture.ts'
 
 const HEAD = 10_000
 const { signal } = new AbortController()
-
-describe('a binary search', () => {
-  it('finds the lowest match anywhere, in as few steps as possible', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.nat(10_000), fc.nat(10_000), fc.nat(20_000), async (low, length, first) => {
-        const high = low + length
-        let steps = 0
-        const result = await binarySearch(low, high, async (number) => {
-          steps += 1
-          expect(number).toBeGreaterThanOrEqual(low)
-          expect(number).toBeLessThan(high)
-          return number >= first
-        })
-        expect(result).toBe(Math.min(high, Math.max(low, first)))
-        expect(steps).toBeLessThanOrEqual(Math.ceil(Math.log2(length + 2)))
-      }),
-    )
-  })
-})
 
 /** Settled blocks, and the current chain. */
 const openSettled = (from: number, to: number) => {
@@ -130,49 +105,4 @@ it('a rollback on a node without old blocks loses nothing above the fork point',
   const reader = new ChainReader(chain.request)
   const target = await findRollbackTarget(reader, recentBlocks, { number: HEAD, safe: 0 }, signal)
   expect(target).toEqual({ to: { number: HEAD - 2_000, hash: null }, lost: null })
-})
-
-describe('the first block within a bound of chain time', () => {
-  const open = () => {
-    const chain = new FakeChain(HEAD)
-    const first = (from: number, boundMs: number, head: unknown = chain.headerOf(HEAD)) =>
-      firstWithinAge(new ChainReader(chain.request), from, sealedHeader(head), boundMs, signal)
-    return { chain, first }
-  }
-
-  it('is the first of its second, or the start if that is later', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: HEAD }), fc.nat(3_000_000), async (from, boundMs) => {
-        const { first } = open()
-        const result = await first(from, boundMs)
-        const since = timestampOf(HEAD) - Math.floor(boundMs / 1_000)
-        expect(timestampOf(result)).toBeGreaterThanOrEqual(since)
-        expect(result === from || (result > from && timestampOf(result - 1) < since)).toBe(true)
-      }),
-    )
-  })
-
-  it('is found with one request if the whole range is within the bound', async () => {
-    const { chain, first } = open()
-    expect(await first(9_000, 1e9)).toBe(9_000)
-    expect(chain.requests).toHaveLength(1)
-  })
-
-  it('is the start if no time is known', async () => {
-    const { chain, first } = open()
-    expect(await first(9_000, 1_000, { ...chain.headerOf(HEAD), timestamp: null })).toBe(9_000)
-    expect(chain.requests).toEqual([])
-  })
-
-  it('is the start if the node has pruned it or lacks it', async () => {
-    const { chain, first } = open()
-    chain.override = ({ params }) => (Number(params[0]) < 9_500 ? null : undefined)
-    expect(await first(9_000, 1_000)).toBe(9_000)
-  })
-
-  it('is not before a block that the node lacks', async () => {
-    const { chain, first } = open()
-    chain.override = ({ params }) => (Number(params[0]) > 9_000 && Number(params[0]) < 9_990 ? null : undefined)
-    expect(await first(9_000, 100_000)).toBe(9_990)
-  })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { readFeed, readToken } from '../../../../../src/relay/chain/contracts/contract-reads.ts'
+import { readFeed } from '../../../../../src/relay/chain/contracts/feed-contract.ts'
+import { readToken } from '../../../../../src/relay/chain/contracts/token-contract.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, blockHash, bob, header, timestampOf, word, words } from '../node-json.ts'
 import {

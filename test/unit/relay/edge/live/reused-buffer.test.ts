@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import { WriteBuffer } from '../../../../../src/relay/edge/live/write-buffer.ts'
+import { ReusedBuffer } from '../../../../../src/relay/edge/live/reused-buffer.ts'
 
 const piecesOf = (text: string, bytes = 100_000) => [Buffer.alloc(bytes, text), Buffer.alloc(bytes, text)]
 
 /** A buffer, and the memory that backlogs refer to. */
 function openBuffer() {
   const held = new Set<ArrayBufferLike>()
-  return { held, buffer: new WriteBuffer((memory) => held.has(memory)) }
+  return { held, buffer: new ReusedBuffer((memory) => held.has(memory)) }
 }
 
 it('kept bytes stay as they are until no backlog refers to their memory', () => {

@@ -6,7 +6,7 @@ const RETAINED_BOUND_BYTES = 4_194_304
  * Holds the joined bytes of one audience while they are written. If the kernel takes all bytes, the next audience reuses their
  * space. Otherwise they stay until no backlog refers to the memory of the buffer.
  */
-export class WriteBuffer {
+export class ReusedBuffer {
   #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
   #keptEnd = 0
   #joinedEnd = 0

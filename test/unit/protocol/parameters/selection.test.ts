@@ -1,7 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { POSITION_BOUND_BYTES } from '../../../../src/protocol/position.ts'
-import { Refusal } from '../../../../src/protocol/refusal.ts'
 import {
   defaultSelectionOptions,
   patchOptions,
@@ -9,8 +7,10 @@ import {
   type SelectionOptions,
   SelectionPatch,
   SYMBOLS_BOUND,
-} from '../../../../src/protocol/selection/selection.ts'
-import { startPointFromLastEventId } from '../../../../src/protocol/selection/start-point.ts'
+} from '../../../../src/protocol/parameters/selection.ts'
+import { startPointFromLastEventId } from '../../../../src/protocol/parameters/start-point.ts'
+import { POSITION_BOUND_BYTES } from '../../../../src/protocol/position.ts'
+import { Refusal } from '../../../../src/protocol/refusal.ts'
 import { defaultTypes, updateTypes } from '../../../../src/protocol/updates.ts'
 
 const readText = (text: string) => readStreamQuery(new URLSearchParams(text))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type ChainedMessage, gapOf, LossDetector } from '../../../../src/sdk/client/loss-detector.ts'
+import { type ChainedMessage, CompletenessProof, gapOf } from '../../../../src/sdk/client/completeness-proof.ts'
 import { comparePositions } from '../../../../src/sdk/client/position-order.ts'
 import { nav } from './fake-relay.ts'
 
@@ -8,20 +8,20 @@ const message = (id: string, prev: string | null, type = 'nav', address: string 
 })
 
 const detector = (query = 'symbols=*', start = 'e.10') => {
-  const losses = new LossDetector(new URLSearchParams(query))
+  const losses = new CompletenessProof(new URLSearchParams(query))
   losses.startConnection(start)
   losses.receiveLive(0, start)
   return losses
 }
 
 /** The range of the loss that is found before a message, if any. */
-function lossBefore(losses: LossDetector, received: ChainedMessage): string | null {
+function lossBefore(losses: CompletenessProof, received: ChainedMessage): string | null {
   if (losses.isRepeat(received, null)) return 'repeat'
   const loss = losses.receive(received)
   return loss && `(${loss.after}, ${loss.through}]`
 }
 
-const lossAt = (losses: LossDetector, sent: number, position: string): string | null => {
+const lossAt = (losses: CompletenessProof, sent: number, position: string): string | null => {
   const loss = losses.receiveCount(sent, position)
   return loss && `(${loss.after}, ${loss.through}]`
 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
-import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/resolved-symbols.ts'
+import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/resolve-symbols.ts'
 import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { diffFullList } from '../../../../../src/relay/tokens/list/list-diff.ts'

@@ -12,8 +12,8 @@ const ANNOUNCED_BOUND = 256
 /** A header that was received before its block was settled. A pushed header counts only if an answer confirms it. */
 type AnnouncedHeader = { readonly header: SealedHeader; readonly isPushed: boolean }
 
-/** Keeps the head to settle up to, and the lowest settled block for which a node gave another hash. */
-export class HeadTracker {
+/** Keeps what received headers say: the head to settle up to, and the lowest settled block for which a node gave another hash. */
+export class ReceivedHeaders {
   readonly #recentBlocks: RecentBlocks
   readonly #announced = new BoundedMap<number, AnnouncedHeader>(ANNOUNCED_BOUND)
   #disputed: number | null = null

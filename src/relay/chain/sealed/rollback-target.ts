@@ -1,22 +1,12 @@
-import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
+import { isSealed } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
+import { binarySearch } from './binary-search.ts'
 import { DEPTH_BOUND_BLOCKS } from './block-bounds.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 
 /** Least depth of a rollback if no recent block is canonical, and the node's `safe` block is unknown. */
 const DEEP_ROLLBACK_BLOCKS = 64
-
-/** Returns the lowest number from `low` to `high` for which `holds` is true. It must be true for all numbers above too. */
-export async function binarySearch(low: number, high: number, holds: (number: number) => Promise<boolean>): Promise<number> {
-  let [first, last] = [low, high]
-  while (first < last) {
-    const middle = Math.floor((first + last) / 2)
-    if (await holds(middle)) last = middle
-    else first = middle + 1
-  }
-  return last
-}
 
 /** `to` is the block to roll back to. Blocks in `lost`, which end with it, may be replaced too, but cannot be rolled back. */
 type RollbackTarget = { readonly to: Cursor; readonly lost: { readonly from: number; readonly to: number } | null }
@@ -86,23 +76,4 @@ export async function findForkPoint(
 async function firstAvailable(node: ChainReader, from: number, to: number, signal: AbortSignal): Promise<number> {
   const isAvailable = async (number: number) => (await node.header(number, signal)) !== null
   return (await isAvailable(from)) ? from : binarySearch(from, to, isAvailable)
-}
-
-/** Returns the first block from `from` on whose timestamp is at most `boundMs` before that of `head`. */
-export async function firstWithinAge(
-  node: ChainReader,
-  from: number,
-  head: SealedHeader,
-  boundMs: number,
-  signal: AbortSignal,
-): Promise<number> {
-  if (head.timestamp === null) return from
-  const since = head.timestamp - Math.floor(boundMs / 1_000)
-  const isWithin = async (number: number, ifUnknown: boolean) => {
-    const timestamp = (await node.header(number, signal))?.timestamp ?? null
-    return timestamp === null ? ifUnknown : timestamp >= since
-  }
-  // A node that lacks the first block has pruned it or lags. The read of its logs will show which.
-  if (await isWithin(from, true)) return from
-  return binarySearch(from, head.number, (number) => isWithin(number, false))
 }

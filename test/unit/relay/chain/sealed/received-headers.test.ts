@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { HeadTracker } from '../../../../../src/relay/chain/sealed/head-tracker.ts'
+import { ReceivedHeaders } from '../../../../../src/relay/chain/sealed/received-headers.ts'
 import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { blockHash, header, word } from '../node-json.ts'
 import { range, sealedHeader } from './sealed-chain-fixture.ts'
@@ -11,7 +11,7 @@ const OTHER = word(77)
 const openHeads = (...settled: readonly number[]) => {
   const recentBlocks = new RecentBlocks()
   for (const number of settled) recentBlocks.add(number, { hash: blockHash(number), logCount: 0, addresses: [], settledAt: 0 })
-  const heads = new HeadTracker(recentBlocks, null)
+  const heads = new ReceivedHeaders(recentBlocks, null)
   const headerOf = (number: number, hash = blockHash(number)) =>
     sealedHeader({ ...header(number), hash, number: `0x${number.toString(16)}` })
   const receive = (number: number, hash?: Hex) => heads.receiveHead(headerOf(number, hash))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { isNestedDeeper, parseShallowJson } from '../../../src/lib/json.ts'
+import { isNestedDeeper, parseShallowJson } from '../../../src/lib/safe-json.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
