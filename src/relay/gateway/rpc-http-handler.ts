@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
-import { EXPOSED_HEADERS } from '../edge/transport/shared-headers.ts'
+import { publicHeaders } from '../edge/transport/shared-headers.ts'
 import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './answer-rpc-body.ts'
 import { readBody } from './http-body.ts'
 import type { RateLimiter } from './rate-limiter.ts'
@@ -15,13 +15,7 @@ const RETRY_AFTER_S = '01'
 
 const tooLarge = new RpcError(errorCodes.invalidRequest, `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`, 413)
 const noCapacity = limitExceeded('too many requests are being read at once; come back in a moment', 503)
-const HEADERS = {
-  'content-type': 'application/json',
-  'cache-control': 'no-store',
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers': EXPOSED_HEADERS.join(', '),
-  'x-content-type-options': 'nosniff',
-} as const
+const HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store', ...publicHeaders } as const
 
 type Options = {
   readonly backend: RpcBackend

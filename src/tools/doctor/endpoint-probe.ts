@@ -4,7 +4,7 @@ import {
   parseBatch,
   parseLogsResult,
   parseResult,
-} from '../../relay/chain/rpc/answer-parser.ts'
+} from '../../relay/chain/rpc/answer-envelope.ts'
 import { type BatchRequest, exchangeWith, REQUEST_TIMEOUT_MS, type RequestFn } from '../../relay/chain/rpc/endpoint-pool.ts'
 import type { JsonRpcRequest } from '../../relay/chain/rpc/request-text.ts'
 import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'

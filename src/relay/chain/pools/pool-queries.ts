@@ -2,7 +2,7 @@ import { concat, keccak256, numberToHex } from 'viem/utils'
 import { type Hex, readHex, WORD_CHARS } from '../../../lib/hex.ts'
 import { formatDecimal } from '../../../protocol/decimal.ts'
 import { addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
-import type { BatchAnswer } from '../rpc/answer-parser.ts'
+import type { BatchAnswer } from '../rpc/answer-envelope.ts'
 import type { BatchRequest } from '../rpc/endpoint-pool.ts'
 import { isToken0, type Pool, type PoolState, poolAccount, SQRT_PRICE_BOUNDS } from './pool.ts'
 

@@ -1,35 +1,80 @@
-/** Number of bytes at the start and at the end of an answer that contain its JSON-RPC envelope. */
-const MARGIN_BYTES = 256
+import { z } from 'zod'
+import { isNestedDeeper, NESTING_BOUND, parseShallowJson } from '../../../lib/safe-json.ts'
+import { sliceResult } from './slice-result.ts'
+import { UnparsedLogs } from './unparsed-logs.ts'
+import { classify, UpstreamError } from './upstream-error.ts'
 
-const prefixPattern = /^\s*\{\s*(?:(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*,\s*)*"result"\s*:\s*/
-const suffixPattern = /\s*(?:,\s*(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*)*\}\s*$/
+/** Limit of an answer that is parsed as a whole. From a longer one the result is cut out. */
+const PARSE_BOUND_BYTES = 65_536
 
-/** Returns the id of an answer, and the place of its result; null if the envelope has an unexpected form. */
-function envelopeOf(answer: Buffer): { readonly id: number; readonly start: number; readonly end: number } | null {
-  const [prefix] = prefixPattern.exec(answer.toString('latin1', 0, MARGIN_BYTES)) ?? []
-  const [suffix] = suffixPattern.exec(answer.toString('latin1', Math.max(0, answer.length - MARGIN_BYTES))) ?? []
-  if (prefix === undefined || suffix === undefined) return null
-  const [, id] = /"id"\s*:\s*(\d+)/.exec(prefix + suffix) ?? []
-  return id === undefined ? null : { id: Number(id), start: prefix.length, end: answer.length - suffix.length }
+const OPEN_BRACKET = '['.charCodeAt(0)
+
+const UNKNOWN_ERROR_CODE = -32_000
+
+const Answer = z.union([
+  z.object({
+    id: z.unknown(),
+    error: z.object({
+      // Some nodes send text as a code, or no code.
+      code: z.number().catch(UNKNOWN_ERROR_CODE),
+      message: z.string().catch('the upstream gives no message'),
+      data: z.unknown().optional(),
+    }),
+  }),
+  z.object({ id: z.unknown(), result: z.unknown() }),
+])
+
+/** Reads an answer, or throws an `UpstreamError`. `id` is that of the request, or of the first request of a batch. */
+export type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
+
+export const parseResult: ParseAnswer<unknown> = (response, body, id) => {
+  const answer = Answer.safeParse(parseShallowJson(body))
+  if (answer.data && 'error' in answer.data) throw classify(response, answer.data.error)
+  if (!response.ok) throw classify(response, null)
+  if (!answer.success) throw unreadable(body)
+  if (answer.data.id !== id) throw new UpstreamError('unreadable', 'the answer has another id')
+  return answer.data.result
 }
 
-/** Returns the id of an answer without parsing the result; null if the envelope has an unexpected form. */
-export const answerIdOf = (answer: Buffer): number | null => envelopeOf(answer)?.id ?? null
-
-/** Cuts the result out of an answer, to parse nothing of a long one. Returns null for an unexpected envelope or id. */
-export function sliceResult(answer: Buffer, id: number): Buffer | null {
-  const envelope = envelopeOf(answer)
-  if (envelope?.id !== id) return null
-  const text = answer.subarray(envelope.start, envelope.end)
-  return isSingleValue(text) ? text : null
+function unreadable(body: Buffer): UpstreamError {
+  const isTooDeep = isNestedDeeper(body, NESTING_BOUND)
+  return new UpstreamError(
+    'unreadable',
+    isTooDeep ? `the answer is nested deeper than ${NESTING_BOUND} levels` : 'the answer is not JSON-RPC',
+  )
 }
 
-const stringPattern = /^"[^"\\]*(?:\\.[^"\\]*)*"$/
+export type BatchAnswer = { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: UpstreamError }
 
-/** Whether the text is one JSON value, without a further member of the envelope. */
-function isSingleValue(text: Buffer): boolean {
-  const [first, last] = [text.toString('latin1', 0, 1), text.toString('latin1', text.length - 1)]
-  if (first === '{') return last === '}'
-  if (first === '[') return last === ']'
-  return first === '"' ? stringPattern.test(text.toString('latin1')) : !text.includes(',')
+/** Returns the answers of a batch in the order of its requests. A node may answer in any order, and omit some. */
+export const parseBatch =
+  (count: number): ParseAnswer<readonly BatchAnswer[]> =>
+  (response, body, firstId) => {
+    const items = parseShallowJson(body)
+    // A node that refuses a batch sends a single answer instead of a list.
+    if (!Array.isArray(items)) {
+      parseResult(response, body, firstId)
+      throw new UpstreamError('invalid', 'the answer to a batch is not a list')
+    }
+    if (!response.ok) throw classify(response, null)
+    const answers = items.flatMap((item) => Answer.safeParse(item).data ?? [])
+    return Array.from({ length: count }, (_, index): BatchAnswer => {
+      const answer = answers.find(({ id }) => id === firstId + index)
+      if (!answer) return { ok: false, error: new UpstreamError('unreadable', 'a request of the batch has no answer') }
+      return 'error' in answer ? { ok: false, error: classify(response, answer.error) } : { ok: true, result: answer.result }
+    })
+  }
+
+/** Returns a long list of logs as a `LongList`, which the caller parses in parts. */
+export const parseLogsResult: ParseAnswer<unknown> = (response, body, id) => {
+  const list = longResultOf(response, body, id)
+  return list?.at(0) === OPEN_BRACKET
+    ? new UnparsedLogs(list, () => parseResult(response, body, id))
+    : parseResult(response, body, id)
 }
+
+export const parseRawResult: ParseAnswer<Buffer> = (response, body, id) =>
+  longResultOf(response, body, id) ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
+
+const longResultOf: ParseAnswer<Buffer | null> = (response, body, id) =>
+  response.ok && body.length > PARSE_BOUND_BYTES ? sliceResult(body, id) : null

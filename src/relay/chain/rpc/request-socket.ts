@@ -1,8 +1,8 @@
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { parseShallowJson } from '../../../lib/safe-json.ts'
-import { answerIdOf } from './answer-envelope.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
+import { answerIdOf } from './slice-result.ts'
 import { classifyHandshake, UpstreamError } from './upstream-error.ts'
 
 const HANDSHAKE_BOUND_MS = 5_000

@@ -6,6 +6,7 @@ import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { Listener } from '../live/listener.ts'
+import { publicHeaders } from '../transport/shared-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import { drainedOrClosed, SocketOutlet } from '../transport/socket-outlet.ts'
 import { EvictedError, guardEviction } from './eviction-guard.ts'
@@ -21,8 +22,7 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
   'content-type': contentTypeOf('ndjson'),
   'cache-control': 'no-store',
   'x-accel-buffering': 'no',
-  'access-control-allow-origin': '*',
-  'x-content-type-options': 'nosniff',
+  ...publicHeaders,
   ...keptSinceHeaders(tape),
 })
 

@@ -3,7 +3,7 @@ import { mapFormats, type Transport, variantsOf } from '../../../protocol/transp
 import { Notes } from '../../tape/notes.ts'
 import { NotLeadingError } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
-import { ScoreTracker } from './score-tracker.ts'
+import { TapeScorer } from './tape-scorer.ts'
 import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
 
 /** Interval at which the time of each source is saved beside the tape. A crash loses at most this much time. */
@@ -25,15 +25,15 @@ export async function openStatus(context: EdgeContext, rpcClientCount: () => num
 export class StatusService {
   readonly #context: EdgeContext
   readonly #rpcClientCount: () => number
-  readonly #scoreTracker: ScoreTracker
+  readonly #scorer: TapeScorer
   readonly #timePerSource: TimePerSource
   readonly #unfollow: () => void
 
-  private constructor(context: EdgeContext, rpcClientCount: () => number, scoreTracker: ScoreTracker) {
+  private constructor(context: EdgeContext, rpcClientCount: () => number, scorer: TapeScorer) {
     const { tape, current, wallTime } = context
     this.#context = context
     this.#rpcClientCount = rpcClientCount
-    this.#scoreTracker = scoreTracker
+    this.#scorer = scorer
     this.#timePerSource = new TimePerSource(tape.note(timePerSourceNote) ?? [], current.source, wallTime())
     this.#unfollow = tape.follow((batch) => {
       for (const { update } of batch) if (update.type === 'status') this.#timePerSource.setSource(update.source, wallTime())
@@ -42,11 +42,11 @@ export class StatusService {
 
   /** Resolves when a short tape, or the first pages of a long one, have been read. `catchUp` reads the other pages. */
   static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
-    return new StatusService(context, rpcClientCount, await ScoreTracker.open(context.tape, context.wallTime()))
+    return new StatusService(context, rpcClientCount, await TapeScorer.open(context.tape, context.wallTime()))
   }
 
   catchUp(): Promise<void> {
-    return this.#scoreTracker.read()
+    return this.#scorer.read()
   }
 
   async save(): Promise<void> {
@@ -58,7 +58,7 @@ export class StatusService {
   }
 
   async close(): Promise<void> {
-    this.#scoreTracker.close()
+    this.#scorer.close()
     this.#unfollow()
     await this.save()
   }
@@ -102,7 +102,7 @@ export class StatusService {
   }
 
   #score(nowMs: number): HourScore[] | null {
-    const hours = this.#scoreTracker.hours(nowMs)
+    const hours = this.#scorer.hours(nowMs)
     return hours?.map((row) => ({ ...row, seconds: this.#timePerSource.seconds(Date.parse(row.hour), nowMs) })) ?? null
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { withFeedFaults } from '../../../../src/devnet/life/feed-faults.ts'
+import { withIrregularFeeds } from '../../../../src/devnet/life/calendar-nav.ts'
 import { createNavCurve } from '../../../../src/devnet/life/nav-curve.ts'
 import { tokens } from '../../../../src/devnet/tokens/issued-tokens.ts'
 
@@ -54,7 +54,7 @@ describe('a faulty feed', () => {
   const roundsAt = (symbol: string, times: readonly number[]) => {
     const token = tokens.find((candidate) => candidate.symbol === symbol)
     if (!token) throw new Error(`no token ${symbol}`)
-    const navOf = withFeedFaults(createNavCurve('nav'))
+    const navOf = withIrregularFeeds(createNavCurve('nav'))
     return times.map((now) => ({ now, ...(navOf(token, now) ?? { price: Number.NaN, updatedAtMs: Number.NaN }) }))
   }
   const every = (stepMs: number, hours: number) =>

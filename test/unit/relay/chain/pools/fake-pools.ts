@@ -1,5 +1,5 @@
 import type { SchedulerLike } from 'rxjs'
-import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/answer-parser.ts'
+import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/answer-envelope.ts'
 import type { BatchRequest, RequestBatchFn } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { waitOn } from '../../../../support/virtual-time.ts'

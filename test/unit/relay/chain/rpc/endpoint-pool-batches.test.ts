@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/answer-parser.ts'
+import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/answer-envelope.ts'
 import type { BatchRequest } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import {
   errorResponder,

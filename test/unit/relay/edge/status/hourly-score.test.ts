@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Draft, Update } from '../../../../../src/protocol/updates.ts'
 import { HOUR_MS, type HourCounts, HourlyScore, hourOf } from '../../../../../src/relay/edge/status/hourly-score.ts'
 import { LeadHistogram, percentile } from '../../../../../src/relay/edge/status/lead-histogram.ts'
-import { ScoreTracker } from '../../../../../src/relay/edge/status/score-tracker.ts'
+import { TapeScorer } from '../../../../../src/relay/edge/status/tape-scorer.ts'
 import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
 import { Notes } from '../../../../../src/relay/tape/notes.ts'
 import type { Entry, Follower, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
@@ -35,7 +35,7 @@ function openScoredTape({ bound = 1_000_000, tapeRetentionMs = 365 * 24 * HOUR_M
   })
   const write = (...drafts: readonly Draft[]) => tape.append(drafts.map((draft) => ({ ...draft, time: iso(clock.now) })))
   const openTracker = async () => {
-    const tracker = await ScoreTracker.open(tape, clock.now)
+    const tracker = await TapeScorer.open(tape, clock.now)
     return { tracker, hours: () => tracker.hours(clock.now) }
   }
   const close = () => tape.close()
@@ -253,7 +253,7 @@ describe('a tape that is read again', () => {
       more -= 1
       return page
     }
-    const tracker = await ScoreTracker.open({ ...tapeLike(tape), readTextsAfter }, clock.now)
+    const tracker = await TapeScorer.open({ ...tapeLike(tape), readTextsAfter }, clock.now)
     await tracker.read()
     expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { published: 102 })])
     await write(first)
@@ -268,7 +268,7 @@ describe('a tape that is read again', () => {
       return () => {}
     }
     const entries = await write(first)
-    const tracker = await ScoreTracker.open({ ...tapeLike(tape), follow }, clock.now)
+    const tracker = await TapeScorer.open({ ...tapeLike(tape), follow }, clock.now)
     deliverToTracker(entries, new Notes(), Number.POSITIVE_INFINITY)
     expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { published: 1 })])
   })
@@ -276,7 +276,7 @@ describe('a tape that is read again', () => {
   it('catches up when followed updates are evicted before they are read', async () => {
     const { tape, write, clock } = openTestTape({ tapeRetentionMs: HOUR_MS })
     await write(...Array.from({ length: 1_500 }, (_, index) => transferAt({ block: 1, index })))
-    const tracker = await ScoreTracker.open(tape, clock.now)
+    const tracker = await TapeScorer.open(tape, clock.now)
     await write(transferAt({ block: 2 }))
     clock.now += 2 * HOUR_MS
     while (tape.oldest() < tape.end()) await tape.append([])

@@ -19,7 +19,7 @@ const OPENING_PAGES = 10
 type ScoreTape = Pick<Tape, 'follow' | 'oldest'> & Pick<TapeHistory, 'readTextsAfter' | 'seqBefore'>
 
 /** Scores a tape: reads its updates, then follows it, and counts each update once. */
-export class ScoreTracker {
+export class TapeScorer {
   readonly #tape: ScoreTape
   readonly #score = new HourlyScore()
   readonly #unfollow: () => void
@@ -35,8 +35,8 @@ export class ScoreTracker {
   }
 
   /** Begins to read the tape one hour before the first hour shown. */
-  static async open(tape: ScoreTape, now: number): Promise<ScoreTracker> {
-    const tracker = new ScoreTracker(tape)
+  static async open(tape: ScoreTape, now: number): Promise<TapeScorer> {
+    const tracker = new TapeScorer(tape)
     tracker.#countedUpTo = await tape.seqBefore(hourOf(now) - SHOWN_HOURS_BOUND * HOUR_MS)
     await tracker.read(OPENING_PAGES)
     return tracker

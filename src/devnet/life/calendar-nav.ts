@@ -17,8 +17,8 @@ const ZERO_MS = 3 * 60_000
 /** Feeds that publish nothing on weekends, as on Base. */
 const weekendHoldingSymbols: readonly string[] = ['AMZNc', 'METAc', 'MSTRc']
 
-/** Adds faults to two feeds, and lets some hold their value on weekends. */
-export const withFeedFaults =
+/** Lets one feed stop, one publish zero, and some hold their value on weekends. */
+export const withIrregularFeeds =
   (readNav: ReadNav): ReadNav =>
   (token, now) => {
     if (token.symbol === STOPPING_SYMBOL) return readNav(token, Math.min(now, cycleStartMs(now, STOP_CYCLE_MS) + PUBLISHING_MS))
@@ -31,9 +31,9 @@ export const withFeedFaults =
 
 const cycleStartMs = (atMs: number, cycleMs: number): number => Math.floor(atMs / cycleMs) * cycleMs
 
-/** The reference values of a calendar: some feeds have faults, and one is frozen in every cycle. */
+/** The reference values of a calendar: some feeds are irregular, and one is frozen in every cycle. */
 export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
-  const readNav = withFeedFaults(createNavCurve(seed))
+  const readNav = withIrregularFeeds(createNavCurve(seed))
   const freezeAt = (atMs: number) => {
     const cycleMs = CYCLE_BLOCKS * blockMs
     const cycleStartMs = GENESIS_MS + Math.floor((atMs - GENESIS_MS) / cycleMs) * cycleMs

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { sliceResult } from '../../../../../src/relay/chain/rpc/answer-envelope.ts'
+import { sliceResult } from '../../../../../src/relay/chain/rpc/slice-result.ts'
 import { openEndpoint, openEndpointPool } from './fake-endpoint.ts'
 
 const rawResultOf = (answer: string, id = 1): string | null => sliceResult(Buffer.from(answer), id)?.toString() ?? null
