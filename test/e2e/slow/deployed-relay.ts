@@ -84,9 +84,9 @@ export class DeployedRelay {
     while (!matches(await (await fetch(`${this.url}${path}`)).text()));
   }
 
-  /** The position of the next update. */
-  async waitForNewPosition(): Promise<string> {
-    const listener = await listenNdjson(`${this.url}/v1/stream?symbols=*&types=*&snapshot=false`)
+  /** The position of the next update of a selection. */
+  async waitForNewPosition(selection = 'symbols=*&types=*'): Promise<string> {
+    const listener = await listenNdjson(`${this.url}/v1/stream?${selection}&snapshot=false`)
     await listener.until(() => receivedUpdatesOf(listener).length > 0, 'an update')
     listener.close()
     return receivedUpdatesOf(listener)[0]?.update.id ?? ''
