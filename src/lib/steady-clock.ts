@@ -16,6 +16,20 @@ export function openSteadyClock(wallTime: () => number, uptime: () => number): (
   }
 }
 
+/** Limit of the reads of `clockStepsMs`: two in a row are hardly ever in different milliseconds. */
+const READS_BOUND = 10
+
+/** Returns by how much the wall clock is ahead of the steady clock, because somebody has set it. Reads both in one millisecond. */
+export function clockStepsMs(wallTime: () => number, now: () => number): number {
+  let wall = wallTime()
+  for (let read = 1; ; read += 1) {
+    const steady = now()
+    const after = wallTime()
+    if (after === wall || read === READS_BOUND) return wall - steady
+    wall = after
+  }
+}
+
 /** Schedules on Node's timers, which do not depend on the wall clock. */
 export const schedulerOn = (now: () => number): SchedulerLike => ({
   now,

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Hex } from '../../lib/hex.ts'
+import { clockStepsMs } from '../../lib/steady-clock.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Draft, Update } from '../../protocol/updates.ts'
 import { type DiskFailure, DiskFailureOverlay, diskFailureOf } from './disk-failure-overlay.ts'
@@ -87,7 +88,7 @@ export abstract class StoredTape implements SearchableTape {
     this.#statements = prepareStatements(database)
     this.#checkpoints = new WalCheckpoints(database)
     const { now, wallTime = now, random, origin } = options
-    this.#clockStepsMs = () => wallTime() - now()
+    this.#clockStepsMs = () => clockStepsMs(wallTime, now)
     const openedAt = wallTime()
     const saved = readMeta(database)
     this.isNew = saved === null

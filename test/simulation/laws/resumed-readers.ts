@@ -107,7 +107,7 @@ export class ResumedReaders implements Law {
     const storedEnd = this.#held.findLast((held) => held <= seq) ?? 0
     const onGap = 'replay' as const
     const since = { from: 'position', text, position: parsePosition(text) } as const
-    const context = { tape: tape(), now: clock.now(), wallTime: clock.now(), onGap, maxReplay: REPLAY_BOUND, isGone: () => false }
+    const context = { tape: tape(), now: clock.now(), clockStepsMs: 0, onGap, maxReplay: REPLAY_BOUND, isGone: () => false }
     const point = await findResumePoint(since, everything, context)
     const found =
       point.gaps.map(({ reason, to }) => `${reason} to ${to.seq}`).join(', ') || `${point.resume} after ${point.after.seq}`

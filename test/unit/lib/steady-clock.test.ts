@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { openSteadyClock } from '../../../src/lib/steady-clock.ts'
+import { clockStepsMs, openSteadyClock } from '../../../src/lib/steady-clock.ts'
 
 it.each([
   ['equals a wall clock that is never set', [0, 5, 1_000_000], [0, 5, 1_000_000]],
@@ -20,4 +20,13 @@ it.each([
     return now() - NOON
   })
   expect(readings).toEqual(expected)
+})
+
+it.each([
+  ['the next millisecond begins between two reads', [5, 5, 6, 6, 6], 0],
+  ['the wall clock was set', [3_600_005, 5, 3_600_006, 6, 3_600_006], 3_600_000],
+])('the steps of the wall clock are exact where %s', (_, reads, expected) => {
+  const left = [...reads]
+  const next = () => left.shift() ?? Number.NaN
+  expect(clockStepsMs(next, next)).toBe(expected)
 })

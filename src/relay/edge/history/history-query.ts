@@ -1,3 +1,4 @@
+import { clockStepsMs } from '../../../lib/steady-clock.ts'
 import type { Stage } from '../../../protocol/fields.ts'
 import { type EventsQuery, readEventsQuery } from '../../../protocol/history.ts'
 import { defaultSelectionOptions, patchOptions } from '../../../protocol/parameters/selection.ts'
@@ -28,7 +29,13 @@ export async function readHistoryQuery(
   const query = readEventsQuery(parameters)
   const { tokens } = resolveKnownSymbols(current, query.symbols ?? ['*'])
   const options = patchOptions(defaultSelectionOptions, query)
-  const context = { tape, now: now(), wallTime: wallTime(), stage: options.stage, end: justBefore(tape.end() + 1, options.stage) }
+  const context = {
+    tape,
+    now: now(),
+    clockStepsMs: clockStepsMs(wallTime, now),
+    stage: options.stage,
+    end: justBefore(tape.end() + 1, options.stage),
+  }
   const end = await resolveEnd(query, context)
   return {
     selection: { tokens, options },
@@ -43,7 +50,7 @@ export async function readHistoryQuery(
 type QueryContext = {
   readonly tape: Pick<Tape, 'epoch' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
   readonly now: number
-  readonly wallTime: number
+  readonly clockStepsMs: number
   readonly stage: Stage
   readonly end: TapePosition
 }

@@ -32,7 +32,8 @@ const MEASURE_PAGE = 100
 type ResumeContext = {
   readonly tape: SearchableTape
   readonly now: number
-  readonly wallTime: number
+  /** How much the wall clock is ahead of `now`, because somebody has set it. */
+  readonly clockStepsMs: number
   readonly onGap: OnGap
   readonly maxReplay: number
   readonly isGone: () => boolean
@@ -80,8 +81,8 @@ const given = (seq: number, tape: Pick<Tape, 'lostAfter'>): number => tape.lostA
 /** Converts a start to the tape's time, which has no steps of the wall clock. */
 export const tapeTimeOf = (
   since: Extract<StartPoint, { from: 'time' | 'duration' }>,
-  { now, wallTime }: Pick<ResumeContext, 'now' | 'wallTime'>,
-): number => (since.from === 'time' ? since.time - wallTime + now : now - since.ms)
+  { now, clockStepsMs }: Pick<ResumeContext, 'now' | 'clockStepsMs'>,
+): number => (since.from === 'time' ? since.time - clockStepsMs : now - since.ms)
 
 function resumeFrom(text: string, stage: Stage, tape: Tape, onGap: OnGap): ResumePoint {
   const position = parsePosition(text)

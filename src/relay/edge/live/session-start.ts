@@ -1,3 +1,4 @@
+import { clockStepsMs } from '../../../lib/steady-clock.ts'
 import { chunk, nextTurn, runAtOnce, runInTurns, type Steps } from '../../../lib/turns.ts'
 import type { NoticeOf, RejectedSymbol } from '../../../protocol/notices.ts'
 import { type OnGap, SYMBOLS_BOUND } from '../../../protocol/parameters/selection.ts'
@@ -83,7 +84,14 @@ async function startStream(edge: EdgeContext, listener: Listener, subscription: 
   if (!isConnected(listener)) return
   hub.delivery.flush()
   const isGone = () => !isConnected(listener)
-  const resumeContext = { tape, now: now(), wallTime: wallTime(), onGap: subscription.onGap, maxReplay, isGone }
+  const resumeContext = {
+    tape,
+    now: now(),
+    clockStepsMs: clockStepsMs(wallTime, now),
+    onGap: subscription.onGap,
+    maxReplay,
+    isGone,
+  }
   const start = await findResumePoint(subscription.since, selection, resumeContext)
   if (!isConnected(listener)) return
   const { seq, n } = start.after

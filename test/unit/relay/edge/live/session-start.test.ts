@@ -100,7 +100,7 @@ describe('a position whose number a run lost', () => {
     vi.spyOn(tape, 'oldest').mockReturnValue(4)
     const since = sinceAfter(`${tape.epoch}.5`)
     const selection = { tokens: null, options: { ...defaultSelectionOptions, types: updateTypes } }
-    const context = { tape, now: 0, wallTime: 0, onGap, maxReplay: 100, isGone: () => false }
+    const context = { tape, now: 0, clockStepsMs: 0, onGap, maxReplay: 100, isGone: () => false }
     const point = await findResumePoint(since, selection, context)
     const seqOf = (position: string | null) => position?.split('.')[1]
     expect(point.gaps.map(({ from, to }) => `${seqOf(from)} to ${to.seq}`)).toEqual(gaps)
