@@ -13,8 +13,8 @@ vi.setConfig({ testTimeout: 300_000 })
 
 const READERS = 200
 const NON_READERS = 200
-/** Pairs of a phase without non-readers and a phase with them. The first pair warms up. */
-const ROUNDS = isNightly ? 13 : 8
+/** Pairs of a phase without non-readers and a phase with them. The first pair warms up. Only the long form has enough to compare their latencies. */
+const ROUNDS = isNightly ? 13 : 3
 /** Two blocks, so that every phase has the same number of seals. */
 const PHASE_FLASHES = 20
 /** At this backlog a client is disconnected at once: 16 times the bound. */
@@ -149,8 +149,10 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
   expect(readReasons).not.toEqual([])
   for (const { reason, bye } of readReasons) expect(reason).toBe(`4202 too_slow ${JSON.parse(bye ?? '{}').id}`)
   expect(grownBytes).toBeLessThan(NON_READERS * (BACKLOG_BOUND + SPARE_BYTES))
-  expect(slowdown).toBeLessThan(1 + SLOWER_BOUND)
-  expect(disconnectBeside / disconnectAlone).toBeLessThan(DISCONNECT_SLOWDOWN_BOUND)
+  if (isNightly) {
+    expect(slowdown).toBeLessThan(1 + SLOWER_BOUND)
+    expect(disconnectBeside / disconnectAlone).toBeLessThan(DISCONNECT_SLOWDOWN_BOUND)
+  }
   expect(relay.errorLines).toEqual([])
 })
 
