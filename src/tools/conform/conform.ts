@@ -3,11 +3,15 @@ import { delimiter, join } from 'node:path'
 import { type Command, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/exit-codes.ts'
 import { adviceFor, type CommandFlags, commonFlags, readFlags, switchFlag, textFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
-import { type Rule, rules } from './rules.ts'
+import { runServerConformance } from './judge-server.ts'
+import { type Rule, type RuleVerdict, rules } from './rules.ts'
 import { BrokenRule, NotApplicable, ScenarioDriver } from './scenario-driver.ts'
+import { serverRules } from './server-rules.ts'
 
 export const conformFlags = {
-  only: { ...textFlag('the rules to check, separated by commas'), choices: rules.map(({ name }) => name) },
+  server: textFlag('check the server at this URL, and no client'),
+  key: textFlag('the API key for that server'),
+  only: { ...textFlag('the rules to check, separated by commas'), choices: [...rules, ...serverRules].map(({ name }) => name) },
   list: switchFlag('print the rules and end'),
   json: switchFlag('one JSON object: ok, verdicts'),
   jobs: textFlag('number of scenarios that run at the same time (4)'),
@@ -15,21 +19,13 @@ export const conformFlags = {
 } as const satisfies CommandFlags
 
 const help = helpText(
-  'stocktape conform [--only RULE[,RULE]] [--json] [--jobs 4] [--] COMMAND [ARGUMENT ...]',
+  'stocktape conform [--only RULE[,RULE]] [--json] [--jobs 4] [--] COMMAND [ARGUMENT ...]\n  stocktape conform --server URL [--key KEY] [--only RULE[,RULE]] [--json]',
   'Checks a client, in any language, against the rules of the contract. It starts a scripted relay on this machine, runs the command once for each rule, and reports which rules the client keeps.',
+  'With --server it checks a relay: it opens streams over every transport, and reports which rules the relay keeps. A rule that would have to act on the chain or restart the relay is skipped. If nothing happens on the chain, rules that need messages are skipped too.',
   'The client follows the relay at STOCKTAPE_URL (also {url} in an argument), with the symbols in STOCKTAPE_SYMBOLS. It drops repetitions, and prints each message as a line of JSON on standard output. If it finds that messages are missing, it prints {"type":"gap","reason":"missed"}, or reads them from /v1/events and prints them. It writes everything else to standard error. A client that stores its position uses the file STOCKTAPE_POSITION.',
   flagTerms(conformFlags),
   'Exit codes: 0 all rules are kept, 1 some are broken, 2 a mistake in the arguments.',
 )
-
-export type RuleVerdict = {
-  readonly rule: string
-  readonly section: string
-  readonly sentence: string
-  readonly outcome: 'kept' | 'broken' | 'optional' | 'not applicable'
-  /** How the client broke the rule, or why the rule does not apply; null if the rule was kept. */
-  readonly detail: string | null
-}
 
 const JOBS = 4
 const JOBS_BOUND = 32
@@ -38,20 +34,54 @@ const NAME_COLUMN = 22
 export const conform: Command = async (args) => {
   const [own, command] = splitCommand(args)
   const { values } = readFlags(conformFlags, own, { help })
-  const chosen = chooseRules(values.only)
+  if (values.server !== undefined) return conformServer(values.server, command, values)
+  const chosen = chooseRules(rules, values.only)
   if (values.list) {
-    for (const { name, section, sentence } of chosen) process.stdout.write(`${name.padEnd(NAME_COLUMN)} ${section} ${sentence}\n`)
+    printRules(chosen)
     return EXIT_OK
   }
   const jobs = readJobs(values.jobs)
   checkCommand(command)
   const verdicts = await judgeAll(chosen, command, jobs, (verdict) => {
-    if (!values.json) process.stdout.write(`${verdictLines(verdict).join('\n')}\n`)
+    if (!values.json) printVerdict(verdict)
   })
+  return report(verdicts, values.json)
+}
+
+type ServerFlags = { readonly key?: string; readonly only?: string; readonly list?: boolean; readonly json?: boolean }
+
+async function conformServer(url: string, command: readonly string[], { key, only, list, json }: ServerFlags): Promise<number> {
+  const chosen = chooseRules(serverRules, only)
+  if (list) {
+    printRules(chosen)
+    return EXIT_OK
+  }
+  if (!/^https?:\/\//.test(url)) throw new UsageError(`--server must be a URL such as http://127.0.0.1:8080, not ${url}`)
+  if (command.length > 0) throw new UsageError('--server checks a server; leave out the command')
+  const onVerdict = (verdict: RuleVerdict) => {
+    if (!json) printVerdict(verdict)
+  }
+  try {
+    return report(
+      await runServerConformance({ url: url.replace(/\/+$/, ''), rules: chosen, onVerdict, ...(key !== undefined && { key }) }),
+      json,
+    )
+  } catch (failure) {
+    throw new UsageError(`${url} does not answer as a relay: ${failure instanceof Error ? failure.message : failure}`)
+  }
+}
+
+function report(verdicts: readonly RuleVerdict[], json: boolean | undefined): number {
   const isOk = verdicts.every(({ outcome }) => outcome !== 'broken')
-  if (values.json) process.stdout.write(`${JSON.stringify({ ok: isOk, verdicts }, null, 2)}\n`)
+  if (json) process.stdout.write(`${JSON.stringify({ ok: isOk, verdicts }, null, 2)}\n`)
   else process.stdout.write(`\n${summary(verdicts)}\n`)
   return isOk ? EXIT_OK : EXIT_FAILED
+}
+
+const printVerdict = (verdict: RuleVerdict): void => void process.stdout.write(`${verdictLines(verdict).join('\n')}\n`)
+
+function printRules(chosen: readonly Pick<Rule, 'name' | 'section' | 'sentence'>[]): void {
+  for (const { name, section, sentence } of chosen) process.stdout.write(`${name.padEnd(NAME_COLUMN)} ${section} ${sentence}\n`)
 }
 
 /** Reports verdicts in the order of the rules, each as soon as all earlier verdicts are known. */
@@ -86,14 +116,14 @@ function splitCommand(args: readonly string[]): readonly [own: readonly string[]
   return [args.slice(0, start), args.slice(args[start] === '--' ? start + 1 : start)]
 }
 
-const takesValue = (word: string | undefined): boolean => word === '--only' || word === '--jobs'
+const takesValue = (word: string | undefined): boolean => ['--only', '--jobs', '--server', '--key'].includes(word ?? '')
 
-function chooseRules(only: string | undefined): readonly Rule[] {
-  if (only === undefined) return rules
+function chooseRules<Named extends { readonly name: string }>(all: readonly Named[], only: string | undefined): readonly Named[] {
+  if (only === undefined) return all
   return only.split(',').map((name) => {
-    const rule = rules.find((rule) => rule.name === name)
+    const rule = all.find((rule) => rule.name === name)
     if (rule) return rule
-    const names = rules.map((rule) => rule.name)
+    const names = all.map((rule) => rule.name)
     throw new UsageError(`there is no rule ${name}. ${adviceFor(name, names, '--list')}`)
   })
 }

@@ -16,6 +16,16 @@ export type Rule = {
   readonly run: (driver: ScenarioDriver) => Promise<void>
 }
 
+/** Verdict of a rule about a client, or about a server. */
+export type RuleVerdict = {
+  readonly rule: string
+  readonly section: string
+  readonly sentence: string
+  readonly outcome: 'kept' | 'broken' | 'optional' | 'not applicable'
+  /** How the client, or the server, broke the rule, or why the rule does not apply; null if the rule was kept. */
+  readonly detail: string | null
+}
+
 const RETRY_MS = 1_500
 /** Time by which a client may reconnect too early, because its clock may be a little faster. */
 const CLOCK_TOLERANCE_MS = 50

@@ -1,10 +1,13 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { judgeAll, type RuleVerdict } from '../../../src/tools/conform/conform.ts'
-import { rules } from '../../../src/tools/conform/rules.ts'
+import { judgeAll } from '../../../src/tools/conform/conform.ts'
+import { type RuleVerdict, rules } from '../../../src/tools/conform/rules.ts'
 import { ScriptedTape } from '../../../src/tools/conform/scripted-tape.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
+import { needPrograms } from '../../support/debian-programs.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
+
+needPrograms('python', 'go')
 
 /** The scenarios mostly wait. */
 const JOBS = 4
@@ -100,6 +103,10 @@ describe.concurrent('the conformance kit', () => {
     [['--only', 'resum', 'true'], 2, /^stocktape conform: there is no rule resum\. Did you mean resume\? Try --list\.\n$/],
     [['--jbos', '1', 'true'], 2, /^stocktape conform: '--jbos' is not a flag\. Did you mean --jobs\? Try --help\.\n$/],
     [['--jobs', '0', 'true'], 2, /^stocktape conform: --jobs must be a number from 1 to 32, not 0\n$/],
+    [['--server', '127.0.0.1:1'], 2, /^stocktape conform: --server must be a URL such as http:[^\n]*, not 127\.0\.0\.1:1\n$/],
+    [['--server', 'http://127.0.0.1:1'], 2, /^stocktape conform: http:\/\/127\.0\.0\.1:1 does not answer as a relay: [^\n]*\n$/],
+    [['--server', 'http://127.0.0.1:1', 'true'], 2, /^stocktape conform: --server checks a server; leave out the command\n$/],
+    [['--server', 'http://127.0.0.1:1', '--only', 'resum'], 2, /there is no rule resum\. Did you mean resume\? Try --list\.\n$/],
     [['--only', 'resume', 'sh', '-c', 'echo gone >&2; exit 7'], 1, /^$/],
   ])(
     'with %j ends with %i',
