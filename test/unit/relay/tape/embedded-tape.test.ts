@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { DatabaseSync, StatementSync } from 'node:sqlite'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { UpdateType } from '../../../../src/protocol/updates.ts'
 import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import { defineNote, Notes } from '../../../../src/relay/tape/notes.ts'
@@ -175,6 +175,21 @@ const historyOf = async (tape: SearchableTape, types: readonly UpdateType[], fol
   }
   return found
 }
+
+it('a batch of updates and notes is one transaction', async () => {
+  const { tape, close } = await openTestTape({ tapeMaxMessages: 50 })
+  onTestFinished(close)
+  await tape.append(Array.from({ length: 60 }, (_, nth) => transfer({ at, nth })))
+  const run = vi.spyOn(StatementSync.prototype, 'run')
+  onTestFinished(() => run.mockRestore())
+  // It evicts as well.
+  await tape.append(
+    [...Array.from({ length: 100 }, (_, nth) => transfer({ at, nth: 60 + nth })), seal({ at, nth: 1 })],
+    new Notes().set(head, 1),
+  )
+  const texts = run.mock.contexts.map((statement) => (statement as StatementSync).sourceSQL)
+  expect(texts.filter((text) => /^(BEGIN|COMMIT)/.test(text))).toEqual(['BEGIN IMMEDIATE', 'COMMIT'])
+})
 
 describe('the index', () => {
   const shelvesIn = (dir: string) => {

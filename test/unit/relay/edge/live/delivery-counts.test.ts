@@ -1,0 +1,86 @@
+import { expect, it, onTestFinished } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import { transports } from '../../../../../src/protocol/transports.ts'
+import { encode } from '../../../../../src/relay/edge/transport/encode-message.ts'
+import type { Outlet } from '../../../../../src/relay/edge/transport/socket-outlet.ts'
+import { apple } from '../../tape/update-drafts.ts'
+import { openTestEdge } from '../edge-fixture.ts'
+import { transferAt } from '../fact-drafts.ts'
+
+/** What a delivery costs, in counts instead of times, which are the same on every machine. */
+
+const LISTENERS = 10_000
+const BURST = 20
+const MESSAGE_CHARS = 1_000
+
+/** A socket that takes everything at once, and counts. */
+class CountingOutlet implements Outlet {
+  readonly backlog = 0
+  readonly takenBytes = 0
+  writes = 0
+  last: Buffer | null = null
+
+  write(bytes: Buffer): void {
+    this.writes += 1
+    this.last = bytes
+  }
+
+  drained = (): Promise<void> => Promise.resolve()
+  ping = (): boolean => false
+  end(): void {}
+  cut(): void {}
+}
+
+/** A transfer whose message has about a thousand characters. */
+const longTransfer = (index: number) => transferAt({ index }, { memo: `0x${'4d'.repeat(MESSAGE_CHARS / 8)}` })
+
+/** Live listeners that select all tokens, with what they were written. */
+function openAudience(count: number) {
+  const edge = openTestEdge({ clients: count })
+  const outlets = Array.from({ length: count }, () => new CountingOutlet())
+  for (const outlet of outlets) edge.addLive(outlet, { transport: 'ws' })
+  return { ...edge, outlets }
+}
+
+it(`a burst of ${BURST} messages of ${MESSAGE_CHARS} bytes is one write to each of ${LISTENERS} listeners`, async () => {
+  const { tape, outlets } = openAudience(LISTENERS)
+  const entries = await tape.append(Array.from({ length: BURST }, (_, index) => longTransfer(index)))
+  for (const { text } of entries) expect(text.length).toBeGreaterThanOrEqual(MESSAGE_CHARS)
+  expect(new Set(outlets.map(({ writes }) => writes))).toEqual(new Set([1]))
+})
+
+it('an update is encoded once for each transport, whatever the number of selections', async () => {
+  const { tape, addLive } = openTestEdge()
+  const outlets = transports.flatMap((transport) =>
+    Array.from({ length: 50 }, (_, index) => {
+      const outlet = new CountingOutlet()
+      const other: Hex = `0x${String(index).padStart(40, '0')}`
+      addLive(outlet, { transport, tokens: [apple, other], options: index % 2 === 0 ? {} : { types: ['transfer'] } })
+      return { transport, outlet }
+    }),
+  )
+  await tape.append([transferAt({})])
+  const buffersOf = (transport: string) =>
+    new Set(outlets.filter((one) => one.transport === transport).map(({ outlet }) => outlet.last))
+  expect(transports.map((transport) => [transport, buffersOf(transport).size])).toEqual(
+    transports.map((transport) => [transport, 1]),
+  )
+})
+
+it('a burst is copied once for all listeners of a selection, and a single message is not copied', async () => {
+  const { tape } = openAudience(LISTENERS)
+  let copied = 0
+  const { copy } = Buffer.prototype
+  Buffer.prototype.copy = function (this: Buffer, ...args: Parameters<Buffer['copy']>) {
+    copied += this.length
+    return copy.apply(this, args)
+  }
+  onTestFinished(() => {
+    Buffer.prototype.copy = copy
+  })
+  const entries = await tape.append(Array.from({ length: BURST }, (_, index) => longTransfer(index)))
+  const burstBytes = entries.reduce((bytes, { update, text }) => bytes + encode('ws', update, text).length, 0)
+  expect(copied).toBe(burstBytes)
+  await tape.append([longTransfer(BURST)])
+  expect(copied).toBe(burstBytes)
+})
