@@ -4,8 +4,6 @@ import { keysInState, sealedKeysOnChain } from '../support/key-states.ts'
 import { fetchDocumented, listenToAll, openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
 import { openStackWithListener, waitForSource } from './listeners.ts'
 
-const WAIT_TIMEOUT_MS = 10_000
-
 const blockOf = (key: string): number => Number(key.split('-')[0])
 
 describe('a subscription that is silent', () => {
@@ -38,7 +36,7 @@ describe('a subscription that is silent', () => {
     devnet.faults.silent = []
     // A log far ahead of the head that the relay knows is not believed.
     const readHead = async () => ServiceStatus.parse((await fetchDocumented(`${stack.relay.url}/v1/status`)).json).head
-    await vi.waitUntil(async () => (await readHead()).sealed === devnet.chain.head.number, WAIT_TIMEOUT_MS)
+    await vi.waitUntil(async () => (await readHead()).sealed === devnet.chain.head.number)
     transfer(stack, 'AAPLc')
     await listener.waitFor('transfer', ({ ingest }) => ingest.source === 'pendingLogs')
     devnet.seal()

@@ -5,6 +5,7 @@ import { median } from '../bench/result-table.ts'
 import { openChromium } from '../e2e/slow/chromium-readers.ts'
 import { DeployedRelay } from '../e2e/slow/deployed-relay.ts'
 import { buildBoard, openBoard, shownLines, waitForLive } from '../support/board-page.ts'
+import { isNightly } from '../support/test-length.ts'
 import { openDevnet, type TestLifecycle } from '../support/test-stack.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -101,8 +102,10 @@ it(`${UPDATES_PER_SECOND} updates a second for ${BUSY_MS / 1_000} s keep the pag
   process.stdout.write(
     `${Math.round(rate)} updates a second: input delay ${Math.max(0, ...inputDelays).toFixed(0)} ms at most, of ${inputDelays.length} keys\n`,
   )
-  expect(rate).toBeGreaterThan(UPDATES_PER_SECOND)
-  expect(Math.max(0, ...inputDelays)).toBeLessThan(INPUT_DELAY_BOUND_MS)
+  if (isNightly) {
+    expect(rate).toBeGreaterThan(UPDATES_PER_SECOND)
+    expect(Math.max(0, ...inputDelays)).toBeLessThan(INPUT_DELAY_BOUND_MS)
+  }
   // The page did not fall behind: its newest line is among the newest of the relay.
   await relay.waitForResponse('/v1/events?order=desc&limit=1000&types=transfer,mint,burn', (text) =>
     text.includes(newest?.id ?? 'none'),
@@ -122,9 +125,9 @@ it('paints at once, moves nothing after that, and does no long work at rest', as
     const { shift, longTasks } = await read(page)
     longest.push(Math.max(0, ...longTasks))
     expect(shift).toBeLessThan(LAYOUT_SHIFT_BOUND)
-    expect(longTasks.filter((ms) => ms > LONG_TASK_BOUND_MS)).toEqual([])
+    if (isNightly) expect(longTasks.filter((ms) => ms > LONG_TASK_BOUND_MS)).toEqual([])
     await page.close()
   }
   process.stdout.write(`first paint ${paints.map(Math.round)} ms; longest task at rest ${longest} ms (0: none over 50)\n`)
-  expect(median(paints)).toBeLessThan(FIRST_PAINT_BOUND_MS)
+  if (isNightly) expect(median(paints)).toBeLessThan(FIRST_PAINT_BOUND_MS)
 })

@@ -47,6 +47,7 @@ export type Anvil = {
   kill(): Promise<void>
 }
 
+const NONCE_TRIES = 10
 const Receipt = z.object({ transactionHash: z.string(), contractAddress: z.string().nullish() })
 const Answer = z.object({ result: z.unknown().optional(), error: z.object({ message: z.string() }).optional() })
 
@@ -82,8 +83,16 @@ async function deployToken(port: number, kill: () => Promise<void>): Promise<Anv
     return result
   }
   const [from] = ACCOUNTS
-  const transact = async (transaction: Record<string, unknown>) =>
-    Receipt.parse(await rpc('eth_sendTransactionSync', { from, gas: '0x1e8480', ...transaction }))
+  const transact = async (transaction: Record<string, unknown>): Promise<z.infer<typeof Receipt>> => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return Receipt.parse(await rpc('eth_sendTransactionSync', { from, gas: '0x1e8480', ...transaction }))
+      } catch (failure) {
+        // Anvil returns a receipt a moment before it counts the transaction.
+        if (tries === NONCE_TRIES || !String(failure).includes('nonce too low')) throw failure
+      }
+    }
+  }
   const token = toLowerHex(
     (await transact({ data: compileContract(join(import.meta.dirname, 'Stock.sol')) })).contractAddress ?? '',
   )

@@ -7,9 +7,6 @@ import { openDevnet, openRelayFor, type TestStack, transfer } from './test-stack
 
 type Hex = `0x${string}`
 
-/** How a condition is polled. Reaching the timeout is a failure. */
-export const WAIT_OPTIONS = { timeout: 10_000, interval: 5 }
-
 /** A test sends requests faster than the default rate limit allows. */
 export const highRpcRate = { RPC_RATE: '10000' }
 
@@ -134,7 +131,7 @@ export async function waitForSameChain(first: RpcEndpoint, second: RpcEndpoint):
 
 /** Resolves when a condition holds. */
 export async function until(condition: () => boolean | Promise<boolean>, description: string): Promise<void> {
-  await vi.waitUntil(condition, WAIT_OPTIONS).catch(() => {
+  await vi.waitUntil(condition).catch(() => {
     throw new Error(`timed out waiting for ${description}`)
   })
 }

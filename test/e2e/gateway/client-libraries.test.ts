@@ -11,7 +11,6 @@ import {
   type RpcEndpoint,
   relayEndpoint,
   unusedAddresses,
-  WAIT_OPTIONS,
   waitForSameChain,
 } from '../../support/rpc-scenarios.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
@@ -205,15 +204,15 @@ describe('subscriptions to a real node', () => {
     const begin = Number(await anvil.rpc('eth_blockNumber'))
     const hashes: string[] = []
     for (const raw of [1n, 2n, 3n, 4n, 5n]) hashes.push(await anvil.send({ functionName: 'transfer', args: [BOB, raw] }))
-    await expect.poll(() => [directLogs, directHeads].map(({ results }) => results.length), WAIT_OPTIONS).toEqual([5, 5])
-    await expect.poll(() => logs.results, WAIT_OPTIONS).toEqual(directLogs.results)
+    await expect.poll(() => [directLogs, directHeads].map(({ results }) => results.length)).toEqual([5, 5])
+    await expect.poll(() => logs.results).toEqual(directLogs.results)
     const headers = ({ results }: typeof heads) => results.map(headerFieldsOf)
-    await expect.poll(() => headers(heads), WAIT_OPTIONS).toEqual(headers(directHeads))
-    await expect.poll(() => ethers, WAIT_OPTIONS).toEqual({ blocks: hashes.map((_, at) => begin + 1 + at), hashes })
-    await expect.poll(() => events, WAIT_OPTIONS).toEqual(hashes)
+    await expect.poll(() => headers(heads)).toEqual(headers(directHeads))
+    await expect.poll(() => ethers).toEqual({ blocks: hashes.map((_, at) => begin + 1 + at), hashes })
+    await expect.poll(() => events).toEqual(hashes)
     // Anvil pushes no pending logs: the relay may find one when it is sealed, after one of a later block.
     const pendingHashes = () => pending.results.map(({ transactionHash }) => transactionHash).toSorted()
-    await expect.poll(pendingHashes, WAIT_OPTIONS).toEqual(hashes.toSorted())
+    await expect.poll(pendingHashes).toEqual(hashes.toSorted())
     await client.getChainId()
     expect([logs.results.length, events.length, pending.results.length]).toEqual([5, 5, 5])
   })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createTempFolder } from '../../support/child-program.ts'
+import { needPrograms } from '../../support/debian-programs.ts'
 import {
   callsOfAllMethods,
   highRpcRate,
@@ -16,6 +17,8 @@ import {
 } from '../../support/rpc-scenarios.ts'
 import { openDevnet, openRelayFor, type TestStack } from '../../support/test-stack.ts'
 import { request } from './node-and-gateway.ts'
+
+needPrograms('curl')
 
 const run = promisify(execFile)
 const JSON_TYPE = ['-H', 'content-type: application/json']

@@ -12,7 +12,6 @@ import {
   produceBlocks,
   type RpcEndpoint,
   relayEndpoint,
-  WAIT_OPTIONS,
 } from '../../support/rpc-scenarios.ts'
 import { openTestStack, transfer } from '../../support/test-stack.ts'
 
@@ -38,9 +37,9 @@ async function subscribeToAll(endpoint: RpcEndpoint, devnet: Devnet, transport: 
   await provider.on({ topics: [TRANSFER] }, (log: Log) => received.transfers.push(logPositionOf(log)))
   await provider.on(ofToken, (log: Log) => received.ofToken.push(logPositionOf(log)))
   const count = (method: string) => answered.filter((answer) => answer === method).length
-  if (transport === 'webSocket') await expect.poll(() => count('eth_subscribe'), WAIT_OPTIONS).toBe(3)
+  if (transport === 'webSocket') await expect.poll(() => count('eth_subscribe')).toBe(3)
   // Until ethers knows the chain, it throws for each log that arrives.
-  await vi.waitFor(() => provider._network, WAIT_OPTIONS)
+  await vi.waitFor(() => provider._network)
   return { provider, received, count, events: ['block', { topics: [TRANSFER] }, ofToken] }
 }
 
@@ -63,7 +62,7 @@ describe('ethers that subscribes', () => {
     const { provider, received } = await subscribeToAll(endpoint, devnet)
     for (let round = 0; round < 2; round += 1) {
       produceBlocks(stack)
-      await expect.poll(() => received, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+      await expect.poll(() => received).toEqual(expectedEvents(devnet, begin))
     }
     await provider.send('eth_chainId', [])
     expect(received).toEqual(expectedEvents(devnet, begin))
@@ -74,26 +73,26 @@ describe('ethers that subscribes', () => {
     const ours = await subscribeToAll(endpoint, devnet)
     const direct = await subscribeToAll(nodeEndpoint(devnet), devnet)
     produceBlocks(stack)
-    await expect.poll(() => ours.received, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+    await expect.poll(() => ours.received).toEqual(expectedEvents(devnet, begin))
     const [last] = logsAbove(devnet, begin).slice(-1)
     devnet.reorg(1, last ? [last.transactionHash] : [])
     devnet.seal()
-    await expect.poll(() => direct.received.blocks, WAIT_OPTIONS).toContain(devnet.chain.head.number)
-    await expect.poll(() => ours.received, WAIT_OPTIONS).toEqual(direct.received)
+    await expect.poll(() => direct.received.blocks).toContain(devnet.chain.head.number)
+    await expect.poll(() => ours.received).toEqual(direct.received)
   })
 
   it('polls over http, where the relay refuses filters, and receives the same', async () => {
     const { stack, devnet, begin, endpoint } = await open()
     const { received, count } = await subscribeToAll(endpoint, devnet, 'http')
-    await expect.poll(() => count('eth_newFilter refused'), WAIT_OPTIONS).toBe(2)
+    await expect.poll(() => count('eth_newFilter refused')).toBe(2)
     // Ethers starts at the block number that it reads after the refusal.
     const before = count('eth_blockNumber')
-    await expect.poll(() => count('eth_blockNumber') - before, WAIT_OPTIONS).toBeGreaterThan(3)
+    await expect.poll(() => count('eth_blockNumber') - before).toBeGreaterThan(3)
     for (const times of [1, 3, 2]) {
       transfer(stack, 'AAPLc', times)
       transfer(stack, 'TSLAc', times)
       devnet.seal()
-      await expect.poll(() => received, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+      await expect.poll(() => received).toEqual(expectedEvents(devnet, begin))
     }
     expect(count('eth_getFilterChanges')).toBe(0)
   })
@@ -102,9 +101,9 @@ describe('ethers that subscribes', () => {
     const { stack, devnet, endpoint } = await open()
     const { provider, received, count, events } = await subscribeToAll(endpoint, devnet)
     for (const event of events) await provider.removeAllListeners(event)
-    await expect.poll(() => count('eth_unsubscribe'), WAIT_OPTIONS).toBe(3)
+    await expect.poll(() => count('eth_unsubscribe')).toBe(3)
     produceBlocks(stack)
-    await expect.poll(() => provider.getBlockNumber(), WAIT_OPTIONS).toBe(devnet.chain.head.number)
+    await expect.poll(() => provider.getBlockNumber()).toBe(devnet.chain.head.number)
     expect(received).toEqual({ blocks: [], transfers: [], ofToken: [], errors: [] })
   })
 })

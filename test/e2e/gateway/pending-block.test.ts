@@ -17,14 +17,11 @@ import { openGatewayForTest, quantity } from './node-and-gateway.ts'
 const NEW_CONTRACT = `0xb2${'0'.repeat(36)}99`
 type IsExpected = (after: string, before: string) => boolean
 
-/** Longer than the relay caches anything about the pending or latest block. */
-const WAIT_OPTIONS = { timeout: 5_000, interval: 20 }
-
 /** A node with a chain of its own, read through the relay until an answer is as expected. */
 async function open() {
   const { devnet, node } = await openGatewayForTest()
   const block = async (tag: string) => BlockSchema.parse(await rpcResult(node, 'eth_getBlockByNumber', tag, false))
-  const pollBlock = (tag: string, field: string) => expect.poll(async () => (await block(tag))[field], WAIT_OPTIONS)
+  const pollBlock = (tag: string, field: string) => expect.poll(async () => (await block(tag))[field])
   return { devnet, node, block, pollBlock }
 }
 
@@ -47,13 +44,13 @@ describe('the pending and the latest block', () => {
     for (const raw of [1n, 2n, 3n]) {
       sendTransfer(devnet, raw)
       devnet.makeFlashblock()
-      await expect.poll(() => amountAt('pending'), WAIT_OPTIONS).toBeGreaterThan(before)
+      await expect.poll(() => amountAt('pending')).toBeGreaterThan(before)
       before = await amountAt('pending')
       expect(await amountAt('latest')).toBe(0)
     }
     devnet.seal()
-    await expect.poll(() => amountAt('latest'), WAIT_OPTIONS).toBe(before)
-    await expect.poll(() => amountAt('pending'), WAIT_OPTIONS).toBe(0)
+    await expect.poll(() => amountAt('latest')).toBe(before)
+    await expect.poll(() => amountAt('pending')).toBe(0)
   })
 
   it('differ in the transactions: those pre-confirmed so far, and all that were sealed', async () => {
@@ -84,11 +81,11 @@ describe('at pending', () => {
       (await getLogs(node, { fromBlock: tag, toBlock: tag })).map(({ transactionHash }) => transactionHash)
     const sent = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
     devnet.makeFlashblock()
-    await expect.poll(hashesAt('pending'), WAIT_OPTIONS).toEqual(sent)
+    await expect.poll(hashesAt('pending')).toEqual(sent)
     expect(await hashesAt('latest')()).toEqual([])
     devnet.seal()
-    await expect.poll(hashesAt('latest'), WAIT_OPTIONS).toEqual(sent)
-    await expect.poll(hashesAt('pending'), WAIT_OPTIONS).toEqual([])
+    await expect.poll(hashesAt('latest')).toEqual(sent)
+    await expect.poll(hashesAt('pending')).toEqual([])
   })
 
   it.each<[string, (devnet: Devnet) => readonly unknown[], (devnet: Devnet) => unknown, IsExpected]>([
@@ -125,12 +122,12 @@ describe('at pending', () => {
     for (let round = 1; round <= 3; round += 1) {
       change(devnet)
       devnet.makeFlashblock()
-      await expect.poll(async () => isExpected(await read('pending'), before), WAIT_OPTIONS).toBe(true)
+      await expect.poll(async () => isExpected(await read('pending'), before)).toBe(true)
       before = await read('pending')
       expect(await read('latest')).toBe(latest)
     }
     devnet.seal()
-    await expect.poll(() => read('latest'), WAIT_OPTIONS).toBe(before)
+    await expect.poll(() => read('latest')).toBe(before)
   })
 
   it('an answer is at most 200 ms old, though the relay is pushed no change', async () => {

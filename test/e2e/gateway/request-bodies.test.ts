@@ -11,8 +11,11 @@ import { RateLimiter } from '../../../src/relay/gateway/rate-limiter.ts'
 import { RpcHttpHandler } from '../../../src/relay/gateway/rpc-http-handler.ts'
 import { formatRequest, openRawConnection } from '../../integration/http/raw-connection.ts'
 import { createTempFolder } from '../../support/child-program.ts'
+import { needPrograms } from '../../support/debian-programs.ts'
 import { openAnswers } from '../../unit/relay/gateway/shared-answers-fixture.ts'
 import { answerSummary, expectNoUpstreamRequests, post, quietStackForFile } from './raw-rpc-requests.ts'
+
+needPrograms('curl')
 
 const BODY_BOUND_BYTES = 2 ** 19
 /** How much the relay reads of a body that is too large. */

@@ -11,7 +11,6 @@ import {
   openCuttableProxy,
   produceBlocks,
   relayEndpoint,
-  WAIT_OPTIONS,
 } from '../../support/rpc-scenarios.ts'
 import { openTestStack, transfer } from '../../support/test-stack.ts'
 import { collectNotifications, viemWebSocketClient, waitForSubscriptions } from '../../support/viem-client.ts'
@@ -76,10 +75,10 @@ describe('viem that watches', () => {
       },
     }
     const { client, received } = await watch[transport]()
-    await expect.poll(() => received.blocks, WAIT_OPTIONS).toHaveLength(1)
+    await expect.poll(() => received.blocks).toHaveLength(1)
     for (let round = 0; round < 2; round += 1) {
       produceBlocks(stack)
-      await expect.poll(() => received, WAIT_OPTIONS).toEqual(expectedEvents(devnet, begin))
+      await expect.poll(() => received).toEqual(expectedEvents(devnet, begin))
     }
     await client.getChainId()
     expect(received).toEqual(expectedEvents(devnet, begin))
@@ -104,7 +103,7 @@ describe('viem that subscribes', () => {
       change()
       // All that the node sends has arrived once it answers.
       await direct.getChainId()
-      await expect.poll(() => ours.results, WAIT_OPTIONS).toEqual(expected.results)
+      await expect.poll(() => ours.results).toEqual(expected.results)
     }
     await client.getChainId()
     expect(ours.results).toEqual(expected.results)
@@ -122,8 +121,8 @@ describe('viem that subscribes', () => {
       produceBlocks(stack)
     }
     const positions = logPositionsAbove(devnet, begin)
-    await expect.poll(() => sealed.results.map(logPosition), WAIT_OPTIONS).toEqual(positions)
-    await expect.poll(() => pending.results, WAIT_OPTIONS).toHaveLength(positions.length)
+    await expect.poll(() => sealed.results.map(logPosition)).toEqual(positions)
+    await expect.poll(() => pending.results).toHaveLength(positions.length)
     await client.getChainId()
     const keys = pending.results.map(({ transactionHash, logIndex }) => `${transactionHash} ${logIndex}`)
     expect(new Set(keys).size).toBe(positions.length)
@@ -138,19 +137,19 @@ describe('viem that subscribes', () => {
     const pending = await collectNotifications(client, ['pendingLogs', {}])
     const received = watchAll(client, devnet)
     const before = await waitForSubscriptions(client, 5)
-    await expect.poll(() => received.blocks, WAIT_OPTIONS).toHaveLength(1)
+    await expect.poll(() => received.blocks).toHaveLength(1)
     transfer(stack)
     devnet.seal()
     const counts = () => [pending.results, received.logs, received.blocks].map(({ length }) => length)
-    await expect.poll(counts, WAIT_OPTIONS).toEqual([1, 1, 2])
+    await expect.poll(counts).toEqual([1, 1, 2])
     proxy.cut()
     await waitForSubscriptions(client, 5, before)
     expect(proxy.calls()).toBe(2)
     const begin = head()
     produceBlocks(stack)
-    await expect.poll(() => received.logs.slice(1), WAIT_OPTIONS).toEqual(logPositionsAbove(devnet, begin))
-    await expect.poll(() => pending.results.length - 1, WAIT_OPTIONS).toBe(logPositionsAbove(devnet, begin).length)
-    await expect.poll(() => received.blocks.slice(2), WAIT_OPTIONS).toEqual(blockHashesAbove(devnet, begin))
+    await expect.poll(() => received.logs.slice(1)).toEqual(logPositionsAbove(devnet, begin))
+    await expect.poll(() => pending.results.length - 1).toBe(logPositionsAbove(devnet, begin).length)
+    await expect.poll(() => received.blocks.slice(2)).toEqual(blockHashesAbove(devnet, begin))
     await client.getChainId()
     expect(received.logs.slice(1)).toEqual(logPositionsAbove(devnet, begin))
   })
@@ -161,7 +160,7 @@ describe('viem that subscribes', () => {
     const pending = await collectNotifications(client, ['pendingLogs', {}])
     await expect(collectNotifications(client, ['newPendingTransactions'])).rejects.toMatchObject({ code: -32602 })
     transfer(stack)
-    await expect.poll(() => pending.results, WAIT_OPTIONS).toHaveLength(1)
+    await expect.poll(() => pending.results).toHaveLength(1)
   })
 
   it('keeps its connection though its keep-alive requests are refused', async () => {
@@ -171,10 +170,10 @@ describe('viem that subscribes', () => {
     const { socket } = await client.transport.getRpcClient()
     const answers: unknown[] = []
     socket.addEventListener('message', ({ data }) => answers.push(JSON.parse(String(data))))
-    await expect.poll(() => answers.length, WAIT_OPTIONS).toBeGreaterThan(20)
+    await expect.poll(() => answers.length).toBeGreaterThan(20)
     expect(answers[0]).toMatchObject({ id: null, error: { code: -32601 } })
     transfer(stack)
-    await expect.poll(() => pending.results, WAIT_OPTIONS).toHaveLength(1)
+    await expect.poll(() => pending.results).toHaveLength(1)
     expect((await client.transport.getRpcClient()).socket).toBe(socket)
   })
 })

@@ -5,12 +5,15 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { buildBoard, openBoard, type ShownLine, shownLines, waitForLive, waitForPendingLogs } from '../../support/board-page.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
+import { needPrograms } from '../../support/debian-programs.ts'
 import { repositoryRoot } from '../../support/packed-package.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { openDevnet, openRelayFor, openTestStack, type TestLifecycle, type TestStack, transfer } from '../../support/test-stack.ts'
 import { openChromium } from './chromium-readers.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
 import { installLibrary } from './example-site.ts'
+
+needPrograms('curl', 'python')
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
@@ -382,11 +385,13 @@ describe('the pages', () => {
     await page.keyboard.press('Escape')
     await sheet.waitFor({ state: 'detached' })
     // What has no key has a sheet too, also from a link.
-    const status = (await shownLines(page)).find(({ text }) => text.includes('status'))
-    await page.goto(`${stack.relay.url}/#/fact/${status?.id}`)
+    const status = await page.locator('[data-line]', { hasText: 'status' }).first().getAttribute('data-line')
+    await page.goto(`${stack.relay.url}/#/fact/${status}`)
     await page.reload()
     await sheet.getByText('"source": "pendingLogs"').waitFor()
     await page.keyboard.press('Escape')
+    // While a sheet is open, the keys of the page do nothing.
+    await sheet.waitFor({ state: 'detached' })
     for (const theme of ['dark', 'light']) {
       await page.keyboard.press('t')
       await page.waitForSelector(`html[data-theme="${theme}"]`)

@@ -1,19 +1,20 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { ChildProgram } from '../../support/child-program.ts'
+import { needPrograms, pathOf } from '../../support/debian-programs.ts'
 import { openLargeAudience } from '../../support/large-audience.ts'
 import { listenNdjson, type TestListener } from '../../support/test-listener.ts'
 import { openTestStack, type TestLifecycle, type TestStack, transfer } from '../../support/test-stack.ts'
 import { openChromium } from './chromium-readers.ts'
 
+needPrograms('websockets')
+
 /** Clients of others negotiate permessage-deflate and read what the relay compresses. */
 
-/** Debian's, which has the package python3-websockets. */
-const PYTHON = '/usr/bin/python3'
+const PYTHON = pathOf('python')
 const BURSTS = 5
 const BURST = 20
 const QUERY = 'symbols=AAPLc&types=transfer&snapshot=false'
 const MESSAGE_TYPE = /"type":"(\w+)"/
-const WAIT = { timeout: 10_000, interval: 10 }
 
 /** What a client has received so far: the negotiated extensions, then each message in its text. */
 type Reader = { readonly lines: () => readonly string[] }
@@ -64,10 +65,10 @@ it.each([
   onTestFinished(await openLargeAudience(stack.relay.wsUrl, QUERY))
   const reader = await open({ onTestFinished }, stack.relay.wsUrl)
   const textsOf = (type: string) => reader.lines().filter((line) => MESSAGE_TYPE.exec(line)?.[1] === type)
-  await expect.poll(() => textsOf('live').length, WAIT).toBe(1)
+  await expect.poll(() => textsOf('live').length).toBe(1)
   expect(reader.lines()[0]).toMatch(/^permessage-deflate/)
   const plain = await sendBursts(stack)
-  await expect.poll(() => textsOf('transfer').length, WAIT).toBe(BURSTS * BURST)
+  await expect.poll(() => textsOf('transfer').length).toBe(BURSTS * BURST)
   expect(textsOf('transfer')).toEqual(plain.received.flatMap(({ message, text }) => (message.type === 'transfer' ? [text] : [])))
   plain.close()
 })

@@ -176,7 +176,7 @@ it('an idle relay has little in memory', async (test) => {
   test.onTestFinished(() => idle.kill())
   const [, pid] = await idle.waitForOutput('stdout', /process (\d+)/)
   await idle.listeningUrl()
-  await expect.poll(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status, { timeout: 10_000 }).toBe(200)
+  await expect.poll(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200)
   const residentMib = () => {
     const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
     return Number(kilobytes) / 1_024

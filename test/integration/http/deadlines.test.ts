@@ -63,7 +63,7 @@ describe('a connection', () => {
       raw.send('\r\n')
       return raw.closeState
     }
-    await expect.poll(stateAfterWrite, { timeout: 5_000 }).not.toBe('no')
+    await expect.poll(stateAfterWrite).not.toBe('no')
   })
 
   it('that never ends its body is closed', async () => {

@@ -137,12 +137,13 @@ describe('options', () => {
       listener.send({ type: 'subscribe', req: listener.received.length, ...options })
       await waitForAnswers(listener)
     }
-    await move('AAPLc', 3)
+    // Two shares are worth far less than the minimum value, four far more, wherever the NAV has moved.
+    await move('AAPLc', 2)
     await move('AAPLc', 4)
     await sendOptions({ min_shares: '5' })
     await move('AAPLc', 4)
     await move('AAPLc', 6)
-    // The minimum value stays: two shares are worth less.
+    // The minimum value stays.
     await sendOptions({ min_shares: null })
     await move('AAPLc', 2)
     await move('AAPLc', 7)

@@ -1,10 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { book, type StockState } from '../../../../src/sdk/client/book.ts'
 import type { StreamItem } from '../../../../src/sdk/client/stream-item.ts'
 import { gap } from './fake-relay.ts'
 
 const A = '0xa'
+
+const fakeTimers = (): void => {
+  vi.useFakeTimers()
+  onTestFinished(() => {
+    vi.useRealTimers()
+  })
+}
+
 const fresh = { price: '10', updated_at: null, age_s: 1, state: 'fresh', stale_after_s: 9, frozen: null }
 const quote = (pool: string, price: string | null, depth: string | null, state = 'ok') => ({
   venue: { pool },
@@ -163,14 +170,15 @@ describe('a book', () => {
     expect([before.length, stocks.all().length]).toEqual([2, 1])
   })
 
-  it('forgets the stocks that have no snapshot after a gap, and says so', async () => {
+  it('forgets the stocks that have no snapshot after a gap, and says so', () => {
+    fakeTimers()
     const stocks = bookOf(snapshotOf('B', '0xb'), transfer('1'), gap('f.5', 'e.20', 'epoch'), snapshotOf('A', A, 'f.5'))
     expect(stocks.all()).toHaveLength(2)
     let calls = 0
-    await sleep(1)
+    vi.runAllTimers()
     stocks.subscribe(() => (calls += 1))
     stocks.apply({ ...next({ type: 'finality', symbol: '*', address: null }), id: 'f.6' } as StreamItem)
-    await sleep(1)
+    vi.runAllTimers()
     expect([stocks.all().map(({ symbol }) => symbol), calls]).toEqual([['A'], 1])
     expect(stagesOf(stocks.get('A'))).toEqual(['1 transfer preconfirmed'])
     stocks.apply({ ...next({ type: 'nav', nav: { ...fresh, price: '1' } }), id: 'f.6' } as StreamItem)
@@ -195,16 +203,17 @@ describe('a book', () => {
     expect(a?.nav.price).toBe('10')
   })
 
-  it('calls its listeners once for a burst, and never after they left', async () => {
+  it('calls its listeners once for a burst, and never after they left', () => {
+    fakeTimers()
     const stocks = bookOf()
     let calls = 0
     const leave = stocks.subscribe(() => (calls += 1))
     for (let times = 0; times < 5; times += 1) stocks.apply(next({ type: 'nav', nav: fresh }))
-    await sleep(1)
+    vi.runAllTimers()
     expect(calls).toBe(1)
     stocks.apply(next({ type: 'nav', nav: fresh }))
     leave()
-    await sleep(1)
+    vi.runAllTimers()
     expect(calls).toBe(1)
   })
 

@@ -244,7 +244,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     expect(tape.isLeading).toBe(false)
     for (const failure of await Promise.all(appends)) expect(failure).toBeInstanceOf(NotLeadingError)
     server.signal('SIGCONT')
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true), { timeout: 15_000 })
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
     const [next] = await tape.append([transfer({ at: NOON })])
     const entries = await tape.readAfter(0, 10_000)
     // The server may have stored the message that was on its way, whole.
@@ -306,12 +306,12 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
         expect([tape.refusal, tape.isDurable]).toEqual([null, true])
         await cause(refusing)
         const appended = tape.append([transfer({ at: NOON, nth: 1 })]).catch(() => null)
-        await vi.waitFor(() => expect(tape.refusal).toMatch(words), { timeout: 5_000 })
+        await vi.waitFor(() => expect(tape.refusal).toMatch(words))
         expect([tape.isDurable, warnings.at(-1)]).toEqual([false, expect.stringMatching(words)])
         if (!end) return
         await end(refusing)
         await appended
-        await vi.waitFor(() => expect([tape.refusal, tape.isDurable]).toEqual([null, true]), { timeout: 5_000 })
+        await vi.waitFor(() => expect([tape.refusal, tape.isDurable]).toEqual([null, true]))
         expect(await tape.readAfter(0, 10)).toHaveLength(2)
       },
       denied.replace('deny: "refused"', 'deny: "nothing"'),
@@ -321,7 +321,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   it('says in the words of NATS that nothing is stored where it has no space', async () => {
     await refused(
       async ({ tape, warnings }) => {
-        await vi.waitFor(() => expect(tape.refusal).toMatch(/insufficient|resource|storage/), { timeout: 5_000 })
+        await vi.waitFor(() => expect(tape.refusal).toMatch(/insufficient|resource|storage/))
         expect([tape.isDurable, warnings.at(-1)]).toEqual([false, expect.stringMatching(/insufficient|resource|storage/)])
       },
       `jetstream { max_file_store: 100 }\n${denied.replace('deny: "refused"', 'deny: "nothing"')}`,
@@ -398,9 +398,9 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     const tape = await limited.open(true)
     await vi.waitFor(() => expect(tape.isLeading).toBe(true))
     await limited.restart('max_payload: 2000')
-    await vi.waitFor(() => expect(tape.refusal).toMatch(/max_payload of NATS is 2000 bytes/), { timeout: 10_000 })
+    await vi.waitFor(() => expect(tape.refusal).toMatch(/max_payload of NATS is 2000 bytes/))
     await limited.restart('')
-    await vi.waitFor(() => expect(tape.refusal).toBe(null), { timeout: 10_000 })
+    await vi.waitFor(() => expect(tape.refusal).toBe(null))
   })
 
   it('begins a new epoch in an empty folder after a purge, once no leader is heard', async () => {
