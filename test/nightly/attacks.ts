@@ -3,8 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { SeededRandom } from '../simulation/seeded-random.ts'
 import { ChildProgram } from '../support/child-program.ts'
-
-export const slowHttpTest = '/usr/bin/slowhttptest'
+import { pathOf } from '../support/debian-programs.ts'
 
 /** Longer than the relay takes for any answer to an attacker. */
 const ANSWER_TIMEOUT_MS = 1_000
@@ -14,7 +13,7 @@ const OPENING_BOUND = 100
 /** Runs slowhttptest for some seconds; rejects if it never connected. */
 export async function runSlowHttpTest(flags: readonly string[], url: string, seconds: number): Promise<void> {
   const load = ['-c', '1000', '-r', '1000', '-i', '1', '-p', '5', '-l', String(seconds)]
-  const program = new ChildProgram([slowHttpTest, ...flags, ...load, '-u', url], { env: { TERM: 'dumb' } })
+  const program = new ChildProgram([pathOf('slowhttptest'), ...flags, ...load, '-u', url], { env: { TERM: 'dumb' } })
   await program.waitForExit()
   if (!/connected:\s+\S*[1-9]/.test(program.stdout)) throw new Error(program.stdout + program.stderr)
 }

@@ -1,21 +1,14 @@
-import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
+import { hasPrograms } from '../support/debian-programs.ts'
 import { isNightly } from '../support/test-length.ts'
-import { ConnectionFlood, pipelineRequests, runSlowHttpTest, sendRandomRequests, slowHttpTest } from './attacks.ts'
+import { ConnectionFlood, pipelineRequests, runSlowHttpTest, sendRandomRequests } from './attacks.ts'
 import { MonitoredRelay } from './monitored-relay.ts'
 import { WellBehavedClient } from './well-behaved-client.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
-
-/** Whether Debian's slowhttptest is here. It must be where `CI` is set. */
-const hasSlowHttpTest = existsSync(slowHttpTest)
-if (!hasSlowHttpTest) {
-  if (process.env.CI) throw new Error(`${slowHttpTest} is missing: apt-get install slowhttptest`)
-  process.stderr.write(`SKIPPED: attacks by slowhttptest, because ${slowHttpTest} is missing (apt-get install slowhttptest)\n`)
-}
 
 /** How long each slow attack lasts. */
 const ATTACK_SECONDS = isNightly ? 30 : 1
@@ -71,7 +64,7 @@ async function endure(attack: () => Promise<unknown>, stop: () => void = () => {
   process.stdout.write(`${rounds} rounds of updates and requests, the slowest took ${Math.round(slowestMs)} ms\n`)
 }
 
-it.skipIf(!hasSlowHttpTest).each([
+it.runIf(hasPrograms('slowhttptest')).each([
   ['slow headers', ['-H', '-x', '24'], '/'],
   ['slow bodies', ['-B', '-s', '8192', '-x', '10'], '/rpc'],
   ['slow readers', ['-X', '-w', '512', '-y', '1024', '-n', '1', '-z', '32', '-k', '3'], '/docs'],

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { plantedBugs } from '../simulation/planted-bugs.ts'
-import { slowRegressions } from '../simulation/regressions.ts'
 import { describeFailure } from '../simulation/shrink-failure.ts'
-import { runSimulation } from '../simulation/simulation-run.ts'
 import { runTasks, type WorkerResult, type WorkerTask } from '../simulation/worker-pool.ts'
 import { isNightly } from '../support/test-length.ts'
 
@@ -29,14 +27,6 @@ describe(`the simulation with ${SEEDS} seeds`, () => {
     expect(failures).toEqual([])
     expect(irreproducible).toEqual([])
   })
-})
-
-describe('a slow regression', () => {
-  for (const { about, settings, faults } of slowRegressions) {
-    it(about, async () => {
-      expect((await runSimulation({ settings, faults })).violations).toEqual([])
-    })
-  }
 })
 
 describe('every planted bug', () => {

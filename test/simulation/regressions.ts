@@ -5,7 +5,7 @@ import type { Settings } from './simulation-settings.ts'
 /** A simulated world that once broke a law. It is stored whole, so that seeds may change their meaning. */
 type Regression = {
   readonly about: string
-  /** It takes long, so `npm test` leaves it to the proof. */
+  /** It takes long, so `npm test` leaves it to the long tests. */
   readonly isSlow?: boolean
   readonly settings: Settings
   readonly faults: readonly Fault[]

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { regressions } from './regressions.ts'
 import { inputFor, runSimulation } from './simulation-run.ts'
 
-/** The first seeds. `npm run proof` runs more of them, and `npm run simulate` as many as you like. */
+/** The first seeds. Each landing runs others, and `npm run simulate` as many as you like. */
 const SEEDS = 12
 
 const seeds = Array.from({ length: SEEDS }, (_, nth) => nth + 1)

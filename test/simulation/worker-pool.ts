@@ -29,7 +29,7 @@ export type WorkerResult = {
 export type WorkerReach = { readonly steps: SourceSteps; readonly unreached: UnreachedParts }
 
 type PoolOptions = {
-  readonly tasks: readonly WorkerTask[]
+  readonly tasks: Iterable<WorkerTask>
   readonly workers: number
   readonly onResult: (done: WorkerResult) => void
   /** Receives what each worker reached. Measuring that takes time, so it is done on request only. */
@@ -38,13 +38,13 @@ type PoolOptions = {
 
 /** Spreads tasks over threads: an idle worker takes the next one. Workers run the TypeScript source directly. */
 export async function runTasks({ tasks, workers, onResult, onReach }: PoolOptions): Promise<void> {
-  const left = [...tasks]
+  const left = tasks[Symbol.iterator]()
   const work = async () => {
     const workerData = { measuresReach: onReach !== undefined }
     const worker = new Worker(new URL('./simulation-worker.ts', import.meta.url), { workerData })
     try {
-      for (let task = left.shift(); task; task = left.shift()) {
-        worker.postMessage(task)
+      for (let next = left.next(); !next.done; next = left.next()) {
+        worker.postMessage(next.value)
         const [answer] = await once(worker, 'message')
         onResult(answer as WorkerResult)
       }
@@ -56,5 +56,5 @@ export async function runTasks({ tasks, workers, onResult, onReach }: PoolOption
       await worker.terminate()
     }
   }
-  await Promise.all(Array.from({ length: Math.min(workers, tasks.length) }, work))
+  await Promise.all(Array.from({ length: workers }, work))
 }

@@ -1,18 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, globSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createTempFolder } from './child-program.ts'
+import { hasPrograms, pathOf } from './debian-programs.ts'
 import type { TestLifecycle } from './test-stack.ts'
 
-const [clockLibrary = ''] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1')
-
-/** Whether Debian's libfaketime is here. It must be where `CI` is set. */
-export const hasFaketime = existsSync(clockLibrary)
-if (!hasFaketime) {
-  if (process.env.CI) throw new Error('libfaketime is missing: apt-get install libfaketime')
-  process.stderr.write('SKIPPED: tests that set the clock, because libfaketime is missing (apt-get install libfaketime)\n')
-}
+export const hasFaketime = hasPrograms('faketime', 'cc')
 
 const diskSource = fileURLToPath(new URL('../e2e/slow/failing-disk.c', import.meta.url))
 
@@ -32,7 +26,7 @@ export class FaultyMachine {
   private constructor(folder: string) {
     this.#folder = folder
     this.env = {
-      LD_PRELOAD: `${join(folder, 'disk.so')}:${clockLibrary}`,
+      LD_PRELOAD: `${join(folder, 'disk.so')}:${pathOf('faketime')}`,
       DISK_FAILS_WITH: join(folder, 'broken'),
       // Only the wall clock steps. Programs read the file again after a second.
       FAKETIME_TIMESTAMP_FILE: join(folder, 'clock'),

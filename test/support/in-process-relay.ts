@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { documents } from '../../src/docs/documents.ts'
@@ -34,36 +32,10 @@ export async function openRelay(devnet: Upstream, settings: Record<string, strin
 }
 
 /** Starts a relay without waiting for its list. */
-export const openRelayBeforeList = (devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> =>
-  isOverNats ? openEdges(devnet, settings) : openOneRelay(devnet, settings)
-
-/** An ingester and two edges that share a tape over NATS. Clients connect to the first edge. */
-async function openEdges(devnet: Upstream, settings: Record<string, string>): Promise<TestRelay> {
-  const { DATA_DIR: dir, PORT = '0', ...rest } = settings
-  const stream = (dir && streams.get(dir)) ?? `T${randomUUID().replaceAll('-', '')}`
-  if (dir) streams.set(dir, stream)
-  const shared = { ...rest, NATS_URL: process.env.STOCKTAPE_NATS_URL ?? '', NATS_STREAM: stream }
-  const open = (ROLE: string, name: string, port = '0') =>
-    openOneRelay(devnet, { ...shared, ROLE, PORT: port, ...(dir && dir !== ':memory:' && { DATA_DIR: join(dir, name) }) })
-  const ingester = await open('ingest', 'ingester')
-  const edges = [await open('edge', 'edge', PORT), await open('edge', 'other-edge')]
-  const [edge = ingester] = edges
-  const listed = Promise.all([ingester, ...edges].map((one) => one.listed)).then(() => {})
-  const stop = async () => {
-    for (const one of [...edges, ingester]) await one.stop()
-  }
-  return { ...edge, listed, stop }
-}
-
-/** Whether the journeys run on a tape over NATS. */
-const isOverNats = process.env.STOCKTAPE_TAPE === 'nats'
-/** The stream of each folder: a relay that comes back to its folder goes on with its stream. */
-const streams = new Map<string, string>()
-
-async function openOneRelay(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
+export async function openRelayBeforeList(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
   const parsed = readConfig([], {
     ...fastSettings,
-    ...(settings.ROLE !== 'edge' && { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }),
+    ...{ UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
     ...settings,
   })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))

@@ -2,11 +2,11 @@ import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ChildProgram, freePort } from './child-program.ts'
-import { hasDebianProgram } from './debian-program.ts'
+import { hasPrograms, pathOf } from './debian-programs.ts'
 
-const natsProgram = '/usr/sbin/nats-server'
+const natsProgram = pathOf('nats')
 
-export const hasNats = hasDebianProgram(natsProgram, 'nats-server')
+export const hasNats = hasPrograms('nats')
 
 /** A nats-server with JetStream, on a port and in a folder of its own. */
 export class NatsServer {

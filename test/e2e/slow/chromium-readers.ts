@@ -1,10 +1,8 @@
-import { existsSync } from 'node:fs'
 import { type Browser, chromium } from 'playwright-core'
+import { needPrograms, pathOf } from '../../support/debian-programs.ts'
 import { TestListener } from '../../support/test-listener.ts'
 import type { TestLifecycle } from './deployed-relay.ts'
 import { type ReconnectingReader, selfReconnecting } from './reconnecting-readers.ts'
-
-const CHROMIUM = '/usr/bin/chromium'
 
 const args = [
   // Root cannot use the sandbox, and only our own pages are opened.
@@ -19,8 +17,8 @@ const args = [
 
 /** Chromium of Debian, headless. */
 export function openChromium(): Promise<Browser> {
-  if (!existsSync(CHROMIUM)) throw new Error(`There is no ${CHROMIUM}: apt-get install chromium, and run it again.`)
-  return chromium.launch({ executablePath: CHROMIUM, args })
+  needPrograms('chromium')
+  return chromium.launch({ executablePath: pathOf('chromium'), args })
 }
 
 /** A reader in a page, with the states of its connections. */

@@ -7,10 +7,13 @@ import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
 import { messageTypes } from '../../../src/docs/json-schemas.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import { ChildProgram, createTempFolder, freePort } from '../../support/child-program.ts'
+import { needPrograms } from '../../support/debian-programs.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 import { openChromium } from './chromium-readers.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
 import { installLibrary } from './example-site.ts'
+
+needPrograms('curl', 'jq', 'python', 'go')
 
 vi.setConfig({ testTimeout: 2 * TEST_TIMEOUT_MS })
 

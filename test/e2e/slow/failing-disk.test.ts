@@ -6,8 +6,11 @@ import { fileURLToPath } from 'node:url'
 import { expect, it, type TestContext, vi } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { type ChildProgram, createTempFolder, spawnRelay } from '../../support/child-program.ts'
+import { needPrograms } from '../../support/debian-programs.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { transfer } from '../../support/test-stack.ts'
+
+needPrograms('cc')
 
 /** Several megabytes of logs: more than the write-ahead log keeps. */
 const [LOGS, LOG_BYTES] = [200, 16_384]

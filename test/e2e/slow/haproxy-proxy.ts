@@ -1,12 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { vi } from 'vitest'
 import { ChildProgram, createTempFolder, freePort } from '../../support/child-program.ts'
+import { needPrograms, pathOf } from '../../support/debian-programs.ts'
 import { TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
 import { createCertificate, type OpenedProxy } from './nginx-proxy.ts'
-
-const HAPROXY = '/usr/sbin/haproxy'
 
 const documented = readFileSync(new URL('../../../docs/haproxy.cfg', import.meta.url), 'utf8')
 
@@ -16,7 +15,7 @@ export async function openHaproxy(
   upstream: string,
   edit: (configuration: string) => string = (configuration) => configuration,
 ): Promise<OpenedProxy> {
-  if (!existsSync(HAPROXY)) throw new Error(`There is no ${HAPROXY}: apt-get install haproxy, and run it again.`)
+  needPrograms('haproxy')
   const folder = await createTempFolder(test)
   const [port, tlsPort] = [await freePort(), await freePort()]
   const certificatePath = createCertificate(folder)
@@ -37,7 +36,7 @@ export async function openHaproxy(
     return text.replace(documentedText, testText)
   }, edit(documented))
   await writeFile(join(folder, 'haproxy.cfg'), configuration)
-  const haproxy = new ChildProgram([HAPROXY, '-db', '-f', join(folder, 'haproxy.cfg')], { env: {} })
+  const haproxy = new ChildProgram([pathOf('haproxy'), '-db', '-f', join(folder, 'haproxy.cfg')], { env: {} })
   test.onTestFinished(() => haproxy.kill())
   const url = `http://127.0.0.1:${port}`
   const answers = async () => (await fetch(`${url}/healthz`).catch(() => null)) !== null

@@ -1,14 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { expect, it } from 'vitest'
 import { MarketCalendar } from '../../../src/relay/market/market-calendar.ts'
+import { needPrograms, pathOf } from '../../support/debian-programs.ts'
+
+needPrograms('quantlib', 'tzdata')
 
 /**
  * Others judge the calendar, day by day. QuantLib (Debian's 1.29) knows the holidays of the New York Stock
  * Exchange, and Python's zoneinfo with Debian's tzdata knows the hours of New York; neither shares a line or a table with src.
  */
 
-/** Debian's, which has the package quantlib-python. */
-const PYTHON = '/usr/bin/python3'
+const PYTHON = pathOf('python')
 const FIRST = '2000-01-01'
 /** The last day that the table knows, and so the last that can be judged. */
 const LAST = '2028-12-31'

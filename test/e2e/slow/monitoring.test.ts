@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { expect, it } from 'vitest'
 import { spawnRelay } from '../../support/child-program.ts'
-import { hasDebianProgram } from '../../support/debian-program.ts'
+import { hasPrograms, pathOf } from '../../support/debian-programs.ts'
 
-const promtool = '/usr/bin/promtool'
-const hasPromtool = hasDebianProgram(promtool, 'prometheus')
+const promtool = pathOf('promtool')
+const hasPromtool = hasPrograms('promtool')
 
 /** What Prometheus' own tool says; it fails with any complaint. */
 const check = (what: string, args: readonly string[] = [], input = ''): string =>

@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ChildProgram, createTempFolder, freePort } from '../../support/child-program.ts'
+import { needPrograms, pathOf } from '../../support/debian-programs.ts'
 import type { TestLifecycle } from './deployed-relay.ts'
-
-const NGINX = '/usr/sbin/nginx'
 
 /** The addresses of a proxy, what it logged, and its certificate. */
 export type OpenedProxy = {
@@ -25,7 +24,7 @@ export async function openNginx(
   upstream: string,
   edit: (configuration: string) => string = (configuration) => configuration,
 ): Promise<OpenedProxy> {
-  if (!existsSync(NGINX)) throw new Error(`There is no ${NGINX}: apt-get install nginx-light, and run it again.`)
+  needPrograms('nginx', 'openssl')
   const folder = await createTempFolder(test)
   const [port, tlsPort] = [await freePort(), await freePort()]
   await mkdir(join(folder, 'temp'))
@@ -47,7 +46,7 @@ export async function openNginx(
   await writeFile(join(folder, 'stocktape.conf'), site)
   await writeFile(join(folder, 'nginx.conf'), frameFor(folder))
   // nginx can open a pipe as /dev/stdout, and cannot open the socket that Node gives to a child.
-  const command = ['sh', '-c', '"$@" | cat', 'sh', NGINX, '-p', folder, '-c', 'nginx.conf', '-e', 'stderr'] as const
+  const command = ['sh', '-c', '"$@" | cat', 'sh', pathOf('nginx'), '-p', folder, '-c', 'nginx.conf', '-e', 'stderr'] as const
   const nginx = new ChildProgram(command, { env: { ...process.env } })
   test.onTestFinished(() => nginx.kill())
   await nginx.waitForOutput('stderr', /using the "\w+" event method/)

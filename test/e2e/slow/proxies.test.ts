@@ -4,12 +4,15 @@ import { createPublicClient, http, webSocket } from 'viem'
 import { describe, expect, it, vi } from 'vitest'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
 import { ChildProgram } from '../../support/child-program.ts'
+import { needPrograms } from '../../support/debian-programs.ts'
 import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
 import { transfer } from '../../support/test-stack.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
 import { openHaproxy } from './haproxy-proxy.ts'
 import { type OpenedProxy, openNginx } from './nginx-proxy.ts'
 import { allReceivedUpdates, differencesFromTape, ReturningReader, resumeResultsOf, upTo } from './reconnecting-readers.ts'
+
+needPrograms('curl')
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
 import { ChildProgram, createTempFolder, freePort, startCommand } from '../../support/child-program.ts'
-import { hasDebianProgram } from '../../support/debian-program.ts'
+import { hasPrograms } from '../../support/debian-programs.ts'
 import { openChromium } from './chromium-readers.ts'
 
 /** Every command of the README is run: here as it stands, but for addresses and folders, or by another file. */
@@ -42,12 +42,13 @@ const extraFlags: Readonly<Record<string, string>> = { 'npm run simulate': '-- -
 /** The file that runs a command, and what shows it there. */
 const runElsewhere: Readonly<Record<string, readonly [file: string, shown: string]>> = {
   'npm ci': ['test/e2e/slow/newcomer.test.ts', "'npm ci 2>&1'"],
-  'npm ci && npm test': ['.ci/run', 'npm ci\nnpm test\n'],
-  'npm test': ['.ci/run', 'npm test\n'],
-  'npm run check': ['.ci/run', 'npm test\nnpm run lint\nnpm run types\nnpm run unused\n'],
-  'npm run proof': ['.ci/run', 'npm run proof'],
-  // The files of the proof, with a longer form of some.
-  'npm run nightly': ['test/nightly.config.ts', 'mergeConfig(proof'],
+  'npm ci && npm test': ['.ci/run', 'stage npm ci\nstage npm test\n'],
+  'npm test': ['.ci/run', 'stage npm test\n'],
+  'npm run check': ['.ci/run', 'stage npm test\nstage npm run lint\nstage npm run types\nstage npm run unused\n'],
+  'npm run gate': ['.ci/run', 'npm run gate'],
+  // The files of the gate, with a longer form of some.
+  'npm run nightly': ['package.json', 'SLICE=all vitest run --config test/gate.config.ts'],
+  'SLICE=all npm run packages': ['.ci/run', 'npm run --silent packages'],
   'npm run bundle': ['test/support/built-setup.ts', "'bundle'"],
   'node dist/main.js': ['test/support/child-program.ts', 'dist/main.js'],
   'npx stocktape': ['test/e2e/slow/packed.test.ts', 'installed'],
@@ -120,7 +121,7 @@ it('each command of the README is run, here or elsewhere', () => {
     expect(readFileSync(file, 'utf8').includes(shown), `${command} in ${file}`).toBe(true)
 })
 
-it.runIf(hasDebianProgram('/usr/sbin/nats-server', 'nats-server'))('the commands of the README do what it says', async (test) => {
+it.runIf(hasPrograms('nats', 'curl'))('the commands of the README do what it says', async (test) => {
   for (const [command, printed] of Object.entries(runHere)) {
     const program = await runCommand(test, command)
     try {

@@ -9,9 +9,12 @@ import { failureReason } from '../../../src/lib/http-fetch.ts'
 import { REQUEST_TIMEOUT_MS } from '../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { fetchList } from '../../../src/relay/tokens/list/list-poller.ts'
 import { createTempFolder } from '../../support/child-program.ts'
+import { needPrograms } from '../../support/debian-programs.ts'
 import { openLink } from '../../unit/relay/chain/link/fake-socket-node.ts'
 import { apple } from '../../unit/relay/chain/node-json.ts'
 import { failureOf, openEndpointPool } from '../../unit/relay/chain/rpc/fake-endpoint.ts'
+
+needPrograms('openssl')
 
 /** What reaches a server in clear text. */
 type Received = { requests: number }

@@ -1,27 +1,14 @@
-import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { ChildProgram } from '../../support/child-program.ts'
+import { hasPrograms, needPrograms } from '../../support/debian-programs.ts'
 import { openTestStack } from '../../support/test-stack.ts'
 
 /** Clients that ask for HTTP/2 by an upgrade to h2c, without a proxy between them and the relay. */
 
 const javaClient = fileURLToPath(new URL('UpgradingClient.java', import.meta.url))
 
-const hasJava = isInstalled('java')
-if (!hasJava) {
-  if (process.env.CI) throw new Error('java is missing: apt-get install default-jdk-headless')
-  process.stderr.write("SKIPPED: Java's own client, because java is missing (apt-get install default-jdk-headless)\n")
-}
-
-function isInstalled(program: string): boolean {
-  try {
-    execFileSync('which', [program], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
+needPrograms('curl')
 
 it('curl with --http2 gets answers and streams over HTTP/1.1', async (test) => {
   const { relay } = await openTestStack({}, test)
@@ -39,7 +26,7 @@ it('curl with --http2 gets answers and streams over HTTP/1.1', async (test) => {
   expect(stream.stderr).toMatch(/< HTTP\/1\.1 200/)
 })
 
-it.skipIf(!hasJava)("Java's own client gets answers, streams and WebSockets", async (test) => {
+it.runIf(hasPrograms('java'))("Java's own client gets answers, streams and WebSockets", async (test) => {
   const { relay } = await openTestStack({}, test)
   const java = new ChildProgram(['java', javaClient, relay.url], { env: { PATH: process.env.PATH } })
   test.onTestFinished(() => java.kill())

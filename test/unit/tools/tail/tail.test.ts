@@ -1,6 +1,9 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { ChildProgram, freePort } from '../../../support/child-program.ts'
+import { needPrograms } from '../../../support/debian-programs.ts'
 import { openDevnet, openRelayFor, openTestStack, transfer } from '../../../support/test-stack.ts'
+
+needPrograms('python')
 
 const WAIT_TIMEOUT_MS = 10_000
 
