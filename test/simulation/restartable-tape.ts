@@ -7,8 +7,8 @@ import type { SearchableTape } from '../../src/relay/tape/tape.ts'
 /** A folder in memory, where there is one: these tapes live for a moment. */
 const SHM = '/dev/shm'
 const LOG_FILE = 'tape.sqlite-wal'
-/** Nothing is evicted: no simulated downtime is as long as the retention. */
-const RETENTION_MS = 86_400_000
+/** Nothing is evicted by age: no simulated downtime, and no step of the wall clock, is as long as the retention. */
+const RETENTION_MS = 172_800_000
 const UPDATES_BOUND = 1_000_000
 
 type Options = {
