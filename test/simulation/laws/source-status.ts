@@ -194,16 +194,22 @@ export class SourceStatusLaw implements Law {
     // With a node that hardly answers the relay receives little, and cannot know how much it misses.
     if (this.#isSlowed(QUIET_BOUND_MS + NOTICE_MS)) return
     // The source may have missed part of a block that had begun when it became `ok`.
-    const since = Math.max(this.#receivedAt, status.at) + HALF_OVER_MS
+    const receivedAt = Math.max(this.#receivedAt, status.at)
+    const since = receivedAt + HALF_OVER_MS
     const missed = this.#missed
       .slice(this.#missed.findLastIndex(({ at }) => at <= since) + 1)
-      .filter(({ block }) => block.canonicalUntil === Number.POSITIVE_INFINITY)
+      .filter(({ block }) => block.canonicalUntil === Number.POSITIVE_INFINITY && !this.#hadBegun(block, receivedAt))
     const [first, last] = [missed[0], missed[SEALED_BOUND - 1]]
     if (!first || !last) return
     const due = Math.max(first.at + QUIET_BOUND_MS, last.at) + NOTICE_MS
     if (clock.elapsedMs <= due) return
     violation('I13', `${status.source} reports ok since ${since}, though it missed ${missed.length} logs from ${first.at} on`)
     this.#receivedAt = clock.elapsedMs
+  }
+
+  /** Where the chain stood still, a block may have been built for much longer than usual. */
+  #hadBegun({ number }: SimulatedBlock, at: number): boolean {
+    return this.#context.chain.pendingBlocks.some((pending) => pending.number === number && pending.startedAt <= at)
   }
 
   /** Nothing stays open under the word `ok` long after its block was sealed. */
