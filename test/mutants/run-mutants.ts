@@ -18,6 +18,8 @@ type Layer = (typeof layers)[number]
 
 /** Kind of the mutants that are not drawn: what costs time alone, and so has a test that counts. */
 const BY_HAND = 'by hand'
+/** Journeys are slow: they are tried with what neither of the other layers found. */
+const SLOWEST_LAYER = 'journeys'
 /** Two mutants are tried at the same time, each in a copy of the project. */
 const COPIES = 2
 /** A layer that finds nothing in this time is stopped. */
@@ -105,9 +107,10 @@ function forgetTouched(commit: string): void {
 
 async function tryAll(mutants: readonly Mutant[], chosen: readonly Layer[]): Promise<void> {
   const done = new Set(readLines<Result>(RESULTS_FILE).map(({ mutant, layer }) => `${mutant} ${layer}`))
+  const found = new Set(readLines<Result>(RESULTS_FILE).flatMap(({ mutant, outcome }) => (outcome === 'killed' ? [mutant] : [])))
   const tasks = chosen
     .flatMap((layer) => mutants.map((mutant) => ({ mutant, layer })))
-    .filter(({ mutant, layer }) => !done.has(`${mutant.id} ${layer}`))
+    .filter(({ mutant, layer }) => !done.has(`${mutant.id} ${layer}`) && !(layer === SLOWEST_LAYER && found.has(mutant.id)))
   let begun = 0
   const work = async () => {
     const copy = copyProject()
