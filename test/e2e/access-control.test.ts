@@ -59,6 +59,10 @@ describe('a list of API keys', () => {
     }
     // The board asks with the key of its own URL.
     for (const path of ['/healthz', '/docs', '/']) expect((await fetch(`${stack.relay.url}${path}`)).status).toBe(200)
+    for (const path of ['/v1/status', '/v1/events?format=ndjson', '/v1/snapshot']) {
+      expect((await fetch(`${stack.relay.url}${path}`)).status).toBe(401)
+      expect((await fetch(`${stack.relay.url}${path}`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
+    }
   })
 })
 
@@ -152,11 +156,12 @@ describe('the metrics', () => {
   it('need the token when a proxy on this machine forwards the request', async () => {
     const { relay } = await openTestStack({ METRICS_TOKEN: key })
     const elsewhere = { 'x-forwarded-for': '203.0.113.7' }
-    expect((await fetchDocumented(`${relay.url}/metrics`)).status).toBe(200)
-    expect((await fetchDocumented(`${relay.url}/metrics`, { headers: elsewhere })).status).toBe(403)
-    const wrong = { ...elsewhere, authorization: 'Bearer nothing' }
-    expect((await fetchDocumented(`${relay.url}/metrics`, { headers: wrong })).status).toBe(403)
-    const right = { ...elsewhere, authorization: `Bearer ${key}` }
-    expect((await fetchDocumented(`${relay.url}/metrics`, { headers: right })).status).toBe(200)
+    for (const [headers, status] of [
+      [{}, 200],
+      [elsewhere, 403],
+      [{ ...elsewhere, authorization: 'Bearer nothing' }, 403],
+      [{ ...elsewhere, authorization: `Bearer ${key}` }, 200],
+    ] as const)
+      expect((await fetchDocumented(`${relay.url}/metrics`, { headers })).status).toBe(status)
   })
 })

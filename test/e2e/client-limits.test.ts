@@ -1,34 +1,45 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { WebSocket } from 'ws'
-import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
+import { describe, expect, it } from 'vitest'
+import { listenNdjson, listenSse, listenWs } from '../support/test-listener.ts'
 import { fetchDocumented, messageTypesOf, openTestStack } from '../support/test-stack.ts'
 import { closeAfterTest, waitUntilLive } from './listeners.ts'
 
 const forwardedFor = (address: string) => ({ 'x-forwarded-for': address })
 /** All clients here are on this machine, so the proxy is this machine too. */
 const behindProxy = { MAX_CLIENTS_PER_ADDRESS: '2', TRUSTED_PROXIES: '127.0.0.0/8' }
+const browser = { accept: 'text/event-stream' }
+const ndjson = { accept: 'application/x-ndjson' }
 
-describe('listeners of one address', () => {
-  it('are refused above the bound, over every transport, until one of them closes', async () => {
-    const stack = await openTestStack({ MAX_CLIENTS_PER_ADDRESS: '2' })
-    const url = `${stack.relay.url}/v1/stream/AAPLc`
+describe('a client above a limit', () => {
+  it.each([
+    ['MAX_CLIENTS_PER_ADDRESS', '2', 429, 'too_many_connections', 4_102],
+    ['MAX_CLIENTS', '2', 503, 'full', 4_100],
+  ])('of %s is refused over every transport, until another one closes', async (name, bound, code, reason, closeCode) => {
+    const { relay } = await openTestStack({ [name]: bound })
+    const url = `${relay.url}/v1/stream/AAPLc`
     const first = await waitUntilLive(listenSse(url))
-    await waitUntilLive(listenWs(`${stack.relay.wsUrl}?symbols=AAPLc`))
-    const third = await closeAfterTest(listenWs(`${stack.relay.wsUrl}?symbols=AAPLc`))
-    expect(await third.closed).toEqual({ code: 4102, reason: 'too_many_connections' })
+    await waitUntilLive(listenWs(`${relay.wsUrl}?symbols=AAPLc`))
+    const third = await closeAfterTest(listenWs(`${relay.wsUrl}?symbols=AAPLc`))
+    expect(await third.closed).toEqual({ code: closeCode, reason })
     expect(messageTypesOf(third.received)).toEqual(['bye'])
-    const other = await fetchDocumented(url)
-    expect(other).toMatchObject({ status: 429, json: { code: 429, details: [{ '@type': 'stocktape/too_many_connections' }] } })
-    expect(Number(other.headers.get('retry-after'))).toBeGreaterThan(0)
-    const browser = await fetchDocumented(url, { headers: { accept: 'text/event-stream' } })
-    expect(browser.status).toBe(200)
-    expect(browser.text).toMatch(/^retry: 30000$/m)
+    // An export of the history counts as a connection too.
+    for (const [path, headers] of [
+      ['/v1/stream/AAPLc', {}],
+      ['/v1/events', ndjson],
+    ] as const) {
+      const refused = await fetchDocumented(`${relay.url}${path}`, { headers })
+      expect(refused, path).toMatchObject({ status: code, json: { code, details: [{ '@type': `stocktape/${reason}` }] } })
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    }
+    const inBrowser = await fetchDocumented(url, { headers: browser })
+    expect([inBrowser.status, inBrowser.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+    expect(inBrowser.text).toMatch(/^retry: 30000$/m)
+    expect(JSON.parse(/^data: (.*)$/m.exec(inBrowser.text)?.[1] ?? '')).toMatchObject({ type: 'error', code, reason })
     first.close()
-    while (!(await fetchDocumented(`${stack.relay.url}/metrics`)).text.includes('stocktape_listeners{transport="sse"} 0'));
+    while ((await fetch(`${relay.url}/v1/events`, { headers: ndjson })).status !== 200);
     await waitUntilLive(listenNdjson(url))
   })
 
-  it('do not count against other addresses behind the same proxy', async () => {
+  it('of its address does not count against other addresses behind the same proxy', async () => {
     const stack = await openTestStack(behindProxy)
     const url = `${stack.relay.url}/v1/stream/AAPLc`
     const headers = forwardedFor('203.0.113.7')
@@ -39,33 +50,37 @@ describe('listeners of one address', () => {
     await waitUntilLive(listenSse(url, forwardedFor('203.0.113.8')))
     await waitUntilLive(listenWs(`${stack.relay.wsUrl}?symbols=AAPLc`, { headers: forwardedFor('2001:db8::1') }))
   })
+
+  it('of MAX_SELECTIONS is refused, unless its selection replaces the one that counts', async () => {
+    const { relay } = await openTestStack({ MAX_SELECTIONS: '1' })
+    const listener = await waitUntilLive(listenWs(`${relay.wsUrl}?symbols=AAPLc&min_value=1`))
+    listener.send({ type: 'subscribe', req: 7, min_value: '2' })
+    await listener.waitFor('subscribed', ({ req }) => req === 7)
+    expect(listener.messagesOf('error')).toEqual([])
+    const url = `${relay.url}/v1/stream/AAPLc?min_value=3`
+    const refused = await fetchDocumented(url)
+    expect(refused).toMatchObject({ status: 429, json: { code: 429, details: [{ '@type': 'stocktape/too_many_selections' }] } })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await fetchDocumented(url, { headers: browser })).text).toMatch(/^retry: 30000$/m)
+    const second = await closeAfterTest(listenWs(`${relay.wsUrl}?symbols=AAPLc&min_value=3`))
+    expect(await second.waitFor('error')).toMatchObject({ code: 429, reason: 'too_many_selections' })
+    second.send({ type: 'subscribe', req: 1, symbols: ['AAPLc'] })
+    await second.waitFor('live')
+    expect(messageTypesOf(second.received)).toEqual(['hello', 'error', 'subscribed', 'snapshot', 'live'])
+  })
 })
 
 describe('a client that sends too many messages', () => {
-  const open = async (): Promise<TestListener> => {
-    const stack = await openTestStack()
-    return waitUntilLive(listenWs(`${stack.relay.wsUrl}?symbols=AAPLc`))
-  }
-
   it('gets 50 answers at once, then an error, and is closed with a time to wait', async () => {
-    const listener = await open()
+    const { relay } = await openTestStack()
+    const listener = await waitUntilLive(listenWs(`${relay.wsUrl}?symbols=AAPLc`))
     for (let req = 1; req <= 60; req += 1) listener.send({ type: 'ping', req })
     expect(await listener.closed).toMatchObject({ code: 4101, reason: expect.stringMatching(/^too_many_messages /) })
     expect(listener.messagesOf('pong').length).toBeGreaterThanOrEqual(50)
     expect(listener.messagesOf('pong').length).toBeLessThan(60)
-    expect(listener.received.slice(-2).map(({ message }) => message)).toMatchObject([
+    expect(listener.messages.slice(-2)).toMatchObject([
       { type: 'error', code: 429, reason: 'too_many_messages' },
       { type: 'bye', reason: 'too_many_messages' },
     ])
-  })
-
-  it('is closed for control frames too', async () => {
-    const stack = await openTestStack()
-    const socket = new WebSocket(`${stack.relay.wsUrl}?symbols=AAPLc`)
-    onTestFinished(() => socket.terminate())
-    await new Promise((resolve) => socket.once('message', resolve))
-    for (let ping = 0; ping < 60; ping += 1) socket.ping()
-    const code = await new Promise((resolve) => socket.once('close', resolve))
-    expect(code).toBe(4101)
   })
 })

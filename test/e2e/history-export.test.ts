@@ -6,8 +6,6 @@ import { fetchDocumented, openTestStack, type TestStack, transfer } from '../sup
 import { readLines, tapeTexts } from './history-reader.ts'
 import { closeAfterTest } from './listeners.ts'
 
-const ndjson = { accept: 'application/x-ndjson' }
-
 /** A stack with three transfers on the tape. */
 async function openStackWithTape(
   settings: Record<string, string> = {},
@@ -19,27 +17,24 @@ async function openStackWithTape(
   return { ...stack, published: tapeTexts(listener) }
 }
 
-/** The type and text of an answer. */
-async function fetchText(url: string, headers: Record<string, string> = {}) {
-  const response = await fetch(url, { headers })
-  return { type: response.headers.get('content-type'), text: await response.text() }
-}
-
 describe('history as NDJSON', () => {
   it('is requested in the URL or by the Accept header, and the URL wins', async () => {
     const { relay, published } = await openStackWithTape()
     const url = `${relay.url}/v1/events`
     const lines = { type: 'application/x-ndjson; charset=utf-8', text: published.map((text) => `${text}\n`).join('') }
     const page = { type: 'application/json', text: `{"events":[${published.join(',')}],"next":null}` }
-    expect(await fetchText(`${url}?format=ndjson`)).toEqual(lines)
-    expect(await fetchText(`${url}?format=ndjson`, { accept: 'application/json' })).toEqual(lines)
-    expect(await fetchText(url, ndjson)).toEqual(lines)
-    expect(await fetchText(url, { accept: 'application/x-ndjson, */*;q=0.1' })).toEqual(lines)
-    expect(await fetchText(`${url}?format=json`, ndjson)).toEqual(page)
-    expect(await fetchText(url)).toEqual(page)
-    expect(await fetchText(url, { accept: '*/*' })).toEqual(page)
-    expect(await fetchText(url, { accept: 'application/*' })).toEqual(page)
-    expect(await fetchText(url, { accept: 'text/html' })).toEqual(page)
+    for (const [query, accept, expected] of [
+      ['?format=ndjson', 'application/json', lines],
+      ['', 'application/x-ndjson', lines],
+      ['', 'application/x-ndjson, */*;q=0.1', lines],
+      ['?format=json', 'application/x-ndjson', page],
+      ['', '*/*', page],
+      ['', 'application/*', page],
+      ['', 'text/html', page],
+    ] as const) {
+      const response = await fetch(`${url}${query}`, { headers: { accept } })
+      expect({ type: response.headers.get('content-type'), text: await response.text() }, `${query} ${accept}`).toEqual(expected)
+    }
   })
 
   it('may be limited from either end, and continues after its last line', async () => {
@@ -74,72 +69,20 @@ describe('history as NDJSON', () => {
     expect([await keptSince(), await keptSince('?format=ndjson')]).toEqual([oldest, oldest])
   })
 
-  it('allows every origin, no cache and no proxy buffer, and answers HEAD without a body', async () => {
+  it('allows no cache and no proxy buffer, and answers HEAD without a body', async () => {
     const { relay } = await openStackWithTape()
-    const url = `${relay.url}/v1/events?format=ndjson`
     for (const method of ['GET', 'HEAD']) {
-      const { status, headers, text } = await fetchDocumented(`${url}&types=status&limit=1`, {
-        method,
-        headers: { origin: 'https://example.com' },
-      })
+      const url = `${relay.url}/v1/events?format=ndjson&types=status&limit=1`
+      const { status, headers, text } = await fetchDocumented(url, { method })
       expect([status, text === '']).toEqual([200, method === 'HEAD'])
       expect(Object.fromEntries(headers)).toMatchObject({
         'content-type': 'application/x-ndjson; charset=utf-8',
         'cache-control': 'no-store',
         'x-accel-buffering': 'no',
-        'access-control-allow-origin': '*',
         'access-control-expose-headers': 'etag, age, retry-after, x-kept-since',
       })
       expect(headers.get('content-encoding')).toBeNull()
     }
-    const preflight = await fetchDocumented(url, {
-      method: 'OPTIONS',
-      headers: { origin: 'https://example.com', 'access-control-request-method': 'GET' },
-    })
-    expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
-    const posted = await fetchDocumented(url, { method: 'POST', headers: ndjson })
-    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
-  })
-
-  it.each([
-    ['limit=1001', 400, 'bad_parameter'],
-    ['since=yesterday', 400, 'bad_parameter'],
-    ['until=zzzzz9.1', 410, 'epoch'],
-    ['symbols=APPL', 404, 'unknown_symbol'],
-  ])('is refused with the error of a page: %s', async (query, code, reason) => {
-    const { relay } = await openTestStack()
-    for (const method of ['GET', 'HEAD']) {
-      const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events?${query}`, { method, headers: ndjson })
-      expect([status, headers.get('content-type')]).toEqual([code, 'application/json'])
-      expect(headers.get('access-control-allow-origin')).toBe('*')
-      if (method === 'GET') expect(json).toMatchObject({ code, details: [{ '@type': `stocktape/${reason}` }] })
-    }
-  })
-
-  it('needs a key where there are keys', async () => {
-    const { relay } = await openTestStack({ API_KEYS: 'secret' })
-    const url = `${relay.url}/v1/events?format=ndjson`
-    expect((await fetchDocumented(url)).status).toBe(401)
-    expect((await fetchDocumented(`${url}&key=secret&types=nav&limit=1`)).status).toBe(200)
-  })
-
-  it('counts as one connection of its address until it ends', async () => {
-    const { relay } = await openTestStack({ MAX_CLIENTS_PER_ADDRESS: '1' })
-    const url = `${relay.url}/v1/events?format=ndjson`
-    const listener = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
-    const { status, headers, json } = await fetchDocumented(url)
-    expect([status, Number(headers.get('retry-after')) > 0]).toEqual([429, true])
-    expect(json).toMatchObject({ code: 429, details: [{ '@type': 'stocktape/too_many_connections' }] })
-    listener.close()
-    while ((await fetch(url)).status !== 200);
-  })
-
-  it('is refused where MAX_CLIENTS is reached', async () => {
-    const { relay } = await openTestStack({ MAX_CLIENTS: '1' })
-    await closeAfterTest(listenNdjson(`${relay.url}/v1/stream/AAPLc`))
-    const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events`, { headers: ndjson })
-    expect([status, Number(headers.get('retry-after')) > 0]).toEqual([503, true])
-    expect(json).toMatchObject({ code: 503, details: [{ '@type': 'stocktape/full' }] })
   })
 
   it('can be read twice over one connection', async () => {

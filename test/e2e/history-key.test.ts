@@ -2,15 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { OneFact } from '../../src/protocol/history.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
-import {
-  fetchDocumented,
-  listenToAll,
-  openDevnet,
-  openRelayFor,
-  openTestStack,
-  type TestStack,
-  transfer,
-} from '../support/test-stack.ts'
+import { fetchDocumented, listenToAll, openDevnet, openRelayFor, type TestStack, transfer } from '../support/test-stack.ts'
 import { tapeTexts } from './history-reader.ts'
 import { openStackWithListener } from './listeners.ts'
 
@@ -69,27 +61,17 @@ describe('one fact', () => {
     expect(await fetchFact(stack, upper)).toMatchObject({ key, stage: 'finalized', texts: published })
   })
 
-  it('that is not sealed is retracted, and stays retracted when its block is final', async () => {
+  it('that is not sealed, or that a reorganisation removes, is retracted; sealed in another block it is another fact', async () => {
     const stack = await openStackWithEarlyFinality()
     const { devnet, listener } = stack
     const hash = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
-    transfer(stack, 'TSLAc')
-    const { key, block } = await listener.waitFor('transfer', ({ symbol }) => symbol === 'AAPLc')
-    devnet.faults.drop(hash)
-    devnet.seal()
-    await listener.waitFor('retract', ({ reason }) => reason === 'not_sealed')
-    expect(await fetchFact(stack, key)).toMatchObject({ stage: 'retracted', texts: textsAbout(listener, key) })
-    await raiseWatermark(devnet, listener, 'finalized', block.number)
-    expect(await fetchFact(stack, key)).toMatchObject({ stage: 'retracted', texts: textsAbout(listener, key) })
-  })
-
-  it('that a reorganisation removes is retracted; sealed in another block it is another fact', async () => {
-    const stack = await openStackWithEarlyFinality()
-    const { devnet, listener } = stack
-    const hash = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
+    const dropped = devnet.transfer({ symbol: 'TSLAc', raw: 1n })
     const other = devnet.transfer({ symbol: 'AAPLc', raw: 2n })
     devnet.makeFlashblock()
+    devnet.faults.drop(dropped)
     devnet.seal()
+    const { key: lost, block } = await listener.waitFor('retract', ({ reason }) => reason === 'not_sealed')
+    expect(await fetchFact(stack, lost)).toMatchObject({ stage: 'retracted', texts: textsAbout(listener, lost) })
     const { keys } = await listener.waitFor('seal', (seal) => seal.count === 2)
     const [removed = '', kept = ''] = [hash, other].map((tx) => keys.find((key) => key.includes(tx)))
     devnet.reorg(1, [hash], [hash])
@@ -105,6 +87,9 @@ describe('one fact', () => {
     const { replaced_by } = listener.messagesOf('retract').find(({ key }) => key === kept) ?? {}
     expect([moved.stage, moved.texts]).toEqual(['retracted', textsAbout(listener, kept)])
     expect((await fetchFact(stack, replaced_by ?? '')).stage).toBe('sealed')
+    // Its block is final, and it stays retracted.
+    await raiseWatermark(devnet, listener, 'finalized', block.number)
+    expect(await fetchFact(stack, lost)).toMatchObject({ stage: 'retracted', texts: textsAbout(listener, lost) })
   })
 
   it('that is folded into another is found in the seal of its block, and before that a 404 explains it', async () => {
@@ -119,32 +104,5 @@ describe('one fact', () => {
     const seal = await listener.waitFor('seal', ({ keys }) => keys.includes(key))
     expect(seal.types[seal.keys.indexOf(own)]).toBe('part')
     expect(await fetchFact(stack, own)).toMatchObject({ stage: 'sealed', events: [seal] })
-  })
-
-  it.each([
-    'transfer',
-    '7-0xab-0',
-    `7-0x${'a'.repeat(64)}`,
-    `07-0x${'a'.repeat(64)}-0`,
-    `7-0x${'g'.repeat(64)}-0`,
-    `7-0x${'a'.repeat(64)}-0%20`,
-    `-1-0x${'a'.repeat(64)}-0`,
-    `7-${'a'.repeat(66)}-0`,
-    `${'9'.repeat(300)}`,
-    '%F0%9F%8D%8E',
-  ])('is refused under an invalid key: %s', async (key) => {
-    const { relay } = await openTestStack()
-    const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events/${key}`)
-    expect([status, headers.get('content-type')]).toEqual([400, 'application/json'])
-    expect(json).toMatchObject({ code: 400, details: [{ '@type': 'stocktape/bad_parameter', parameter: 'key' }] })
-  })
-
-  it('that was never published is unknown, however large its numbers are', async () => {
-    const { relay } = await openTestStack()
-    for (const block of ['0', '7', '9'.repeat(40)]) {
-      const { status, json } = await fetchDocumented(`${relay.url}/v1/events/${block}-0x${'a'.repeat(64)}-${'9'.repeat(20)}`)
-      expect(status).toBe(404)
-      expect(json).toMatchObject({ code: 404, details: [{ '@type': 'stocktape/unknown_key' }] })
-    }
   })
 })

@@ -37,7 +37,7 @@ export async function readAllPages(
 }
 
 /** The exact texts of the messages of a page. */
-export function pageTexts(body: string, { events }: EventsPage): readonly string[] {
+function pageTexts(body: string, { events }: EventsPage): readonly string[] {
   const texts = events.map((event) => JSON.stringify(event))
   expect(body.startsWith(`{"events":[${texts.join(',')}],"next":`)).toBe(true)
   return texts

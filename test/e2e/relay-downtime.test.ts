@@ -55,19 +55,6 @@ describe('blocks that were sealed while the relay was stopped', () => {
     expect(listener.messagesOf('hole')).toEqual([])
   })
 
-  it('are backfilled beside new updates, which do not wait', async () => {
-    const devnet = await openDevnet()
-    devnet.faults.rangeBound = 2
-    const { listener, begin } = await restartAfterDowntime(devnet, 400)
-    transfer({ devnet }, 'MSFTc')
-    const first = await listener.waitFor('transfer', ({ symbol }) => symbol === 'MSFTc')
-    expect(first).toMatchObject({ stage: 'preconfirmed', late: false })
-    const published = listener.messagesOf('transfer').length
-    devnet.seal()
-    await listener.until(() => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join())
-    expect(listener.messagesOf('transfer').length).toBeGreaterThan(published)
-  })
-
   it('further back than the bound are a hole with its blocks, except those with published keys', async () => {
     const devnet = await openDevnet()
     const { begin, listener } = await restartAfterDowntime(devnet, 100, { BACKFILL_LIMIT: '1m' })

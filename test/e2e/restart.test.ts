@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { cp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
@@ -165,46 +165,41 @@ describe.concurrent('a relay whose tape lost its newest updates', () => {
 })
 
 describe.concurrent('a start that fails', () => {
-  const linesOf = (stderr: string) => stderr.trimEnd().split('\n')
-
   it('because of invalid settings logs a line for each and exits with 2', async (test) => {
     const relay = spawnRelay(test, { PORT: 'http', TAPE_MAX_MESSAGES: 'many' }, ['--stocks-api-url', 'ftp://list'])
     expect(await relay.waitForExit()).toBe(2)
     expect(relay.stdout).toBe('')
-    expect(linesOf(relay.stderr)).toEqual([
+    expect(relay.stderr.trimEnd().split('\n')).toEqual([
       expect.stringMatching(/^stocktape: PORT .*"http"/),
       expect.stringMatching(/^stocktape: STOCKS_API_URL .*"ftp:/),
       expect.stringMatching(/^stocktape: TAPE_MAX_MESSAGES .*"many"/),
     ])
   })
 
-  it('because the port is in use logs one line and exits with 2', async (test) => {
+  it('because the port is in use, or DATA_DIR is not writable, logs one line and exits with 2', async (test) => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     test.onTestFinished(() => void server.close())
-    const address = server.address()
-    const port = typeof address === 'object' ? String(address?.port) : ''
-    const relay = spawnRelay(test, {}, ['--port', port, '--data-dir', ':memory:'])
-    expect(await relay.waitForExit()).toBe(2)
-    expect(linesOf(relay.stderr)).toEqual([expect.stringMatching(new RegExp(`^stocktape: .*${port}.*in use`))])
-  })
-
-  it('because DATA_DIR is not writable logs one line and exits with 2', async (test) => {
+    const { port } = server.address() as AddressInfo
     const file = join(await createTempFolder(test), 'file')
     await writeFile(file, '')
-    const relay = spawnRelay(test, { PORT: '0', DATA_DIR: join(file, 'data') })
-    expect(await relay.waitForExit()).toBe(2)
-    expect(linesOf(relay.stderr)).toEqual([expect.stringMatching(/^stocktape: DATA_DIR .*file/)])
+    for (const [settings, line] of [
+      [{ PORT: String(port), DATA_DIR: ':memory:' }, `^stocktape: .*${port}.*in use.*$`],
+      [{ PORT: '0', DATA_DIR: join(file, 'data') }, '^stocktape: DATA_DIR .*file.*$'],
+    ] as const) {
+      const relay = spawnRelay(test, settings)
+      expect(await relay.waitForExit()).toBe(2)
+      expect(relay.stderr.trimEnd()).toMatch(new RegExp(line))
+    }
   })
 
   it('because another relay locks DATA_DIR logs one line and exits with 2, and the other continues', async (test) => {
     const devnet = await openDevnet({ pace: 'manual' }, test)
     const settings = relaySettings(devnet, await createTempFolder(test))
-    const first = spawnRelay(test, settings)
-    const url = await first.listeningUrl()
+    const url = await spawnRelay(test, settings).listeningUrl()
     const second = spawnRelay(test, settings)
     expect(await second.waitForExit()).toBe(2)
-    expect(linesOf(second.stderr)).toEqual([expect.stringMatching(/^stocktape: DATA_DIR .*in use/)])
+    expect(second.stderr.trimEnd()).toMatch(/^stocktape: DATA_DIR .*in use.*$/)
     expect((await fetchDocumented(`${url}/healthz`)).status).toBe(200)
   })
 })

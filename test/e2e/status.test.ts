@@ -1,12 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { SourceName } from '../../src/protocol/fields.ts'
 import { Health, Readiness, ServiceStatus } from '../../src/protocol/service-status.ts'
 import type { Update } from '../../src/protocol/updates.ts'
-import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
+import { createTempFolder } from '../support/child-program.ts'
 import { openRelayBeforeList, type TestRelay } from '../support/in-process-relay.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import {
@@ -18,13 +15,9 @@ import {
   tapeUpdatesOf,
   transfer,
 } from '../support/test-stack.ts'
-import { transferAt } from '../unit/relay/edge/fact-drafts.ts'
 import { RpcTestClient } from './gateway/rpc-test-client.ts'
 import { openStackWithListener, waitForSource } from './listeners.ts'
 
-const HOUR_MS = 3_600_000
-/** How many digits of a time name its hour. */
-const HOUR_DIGITS = '2026-11-20T14'.length
 /** More requests than any wait takes. */
 const ATTEMPTS_BOUND = 1_000
 
@@ -55,8 +48,12 @@ async function until(stack: HasRelay, holds: (status: ServiceStatus) => boolean 
   throw new Error('waited in vain for a status')
 }
 
-/** The score without its seconds, which the tape alone determines. */
-const countsOf = ({ score }: ServiceStatus) => score?.map(({ seconds: _, ...counts }) => counts)
+/** The counts of the score, summed over its hours. */
+function countsOf({ score }: ServiceStatus) {
+  const sum = { published: 0, sealed: 0, late: 0, backfilled: 0, retracted: 0, amended: 0 }
+  for (const hour of score ?? []) for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += hour[name]
+  return sum
+}
 
 /** Seconds in each source over all hours. */
 function secondsOf({ score }: ServiceStatus) {
@@ -72,56 +69,6 @@ async function receivedUntil(end: string, listener: TestListener): Promise<reado
   const isEnd = ({ id }: Update) => id === end
   await listener.until(() => tapeUpdatesOf(listener).some(isEnd), 'the end of the tape')
   return tapeUpdatesOf(listener).slice(0, tapeUpdatesOf(listener).findIndex(isEnd) + 1)
-}
-
-/** Compares the score with that of a client that has received everything so far. */
-async function expectMatchingScore(stack: HasRelay, listener: TestListener): Promise<ServiceStatus> {
-  const status = await statusOf(stack)
-  const received = await receivedUntil(status.tape.end, listener)
-  expect(countsOf(status)).toEqual(status.score?.map(({ hour }) => countHour(hour, received)))
-  return status
-}
-
-function countHour(hour: string, received: readonly Update[]) {
-  const during = received.filter(({ time }) => time.slice(0, HOUR_DIGITS) === hour.slice(0, HOUR_DIGITS))
-  const number = (holds: (update: Update) => boolean) => during.filter(holds).length
-  const leads = during.flatMap((update) => leadsOf(update, received)).toSorted((a, b) => a - b)
-  return {
-    hour,
-    published: number((update) => 'stage' in update && update.stage === 'preconfirmed'),
-    sealed: leads.length,
-    late: number((update) => lateAgeMs(update) <= 60_000),
-    backfilled: number((update) => lateAgeMs(update) > 60_000),
-    retracted: number(({ type }) => type === 'retract'),
-    amended: number(({ type }) => type === 'amend'),
-    lead_ms: { p50: nearest(leads, 50), p95: nearest(leads, 95) },
-  }
-}
-
-/** How much older than a late message its block is; not a number if it is not late. */
-const lateAgeMs = (update: Update): number =>
-  'late' in update && update.late === true ? Date.parse(update.time) - Date.parse(update.block?.timestamp ?? '') : Number.NaN
-
-const nearest = (leads: readonly number[], percent: number) => leads[Math.ceil((percent * leads.length) / 100) - 1] ?? null
-
-/** For each key that a seal is the first to list, how long before it was published. */
-function leadsOf(seal: Update, received: readonly Update[]): readonly number[] {
-  if (seal.type !== 'seal') return []
-  const before = received.slice(0, received.indexOf(seal))
-  return seal.keys.flatMap((key) => {
-    const publishing = before.findLast((update) => update.type === 'transfer' && update.key === key)
-    if (publishing?.type !== 'transfer' || publishing.stage !== 'preconfirmed') return []
-    const since = before.slice(before.indexOf(publishing))
-    const isOver = since.some((update) => update.type === 'seal' && update.keys.includes(key))
-    return isOver ? [] : [Date.parse(seal.time) - Date.parse(publishing.time)]
-  })
-}
-
-/** A folder for a tape, deleted after the test. */
-function createTempFolder(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'stocktape-status-'))
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
-  return dir
 }
 
 describe('the status of the service', () => {
@@ -145,30 +92,12 @@ describe('the status of the service', () => {
       tape: { epoch: hello.end.split('.')[0], oldest: hello.oldest },
     })
     expect(status.head.sealed).toBe(devnet.chain.head.number)
+    expect((await fetchDocumented(`${relay.url}/v1/status`)).headers.get('cache-control')).toBe('no-store')
     const { headers, json } = await fetchDocumented(`${relay.url}/v1/tokenized-stocks`)
     const { tokens } = json as { tokens: readonly unknown[] }
     expect(status.stocks.count).toBe(tokens.length)
     expect(status.stocks.age_s).toBe(Number(headers.get('age')))
     expect(Date.now() - Date.parse(status.stocks.read_at ?? '')).toBeLessThan(5_000)
-  })
-
-  it('allows every origin, is not cached and is read-only', async () => {
-    const { relay } = await openTestStack()
-    const url = `${relay.url}/v1/status`
-    const got = await fetchDocumented(url, { headers: { origin: 'https://example.com' } })
-    expect(got.headers.get('access-control-allow-origin')).toBe('*')
-    expect(got.headers.get('cache-control')).toBe('no-store')
-    expect(got.headers.get('content-type')).toBe('application/json')
-    const head = await fetchDocumented(url, { method: 'HEAD' })
-    expect([head.status, head.text]).toEqual([200, ''])
-    const posted = await fetchDocumented(url, { method: 'POST', body: '{}' })
-    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS'])
-  })
-
-  it('needs a key where the relay has keys', async () => {
-    const { relay } = await openTestStack({ API_KEYS: 'one' })
-    expect((await fetchDocumented(`${relay.url}/v1/status`)).status).toBe(401)
-    expect((await fetchDocumented(`${relay.url}/v1/status?key=one`)).status).toBe(200)
   })
 
   it('exists before there is a list', async () => {
@@ -178,7 +107,7 @@ describe('the status of the service', () => {
     const status = await statusOf({ relay })
     expect(status.stocks).toEqual({ read_at: null, age_s: null, count: null })
     expect(status).toMatchObject({ source: 'down', reason: 'no_list', demo: false, started_at: null, lag_ms: null })
-    expect(countsOf(status)).toMatchObject([{ published: 0, sealed: 0, lead_ms: { p50: null, p95: null } }])
+    expect(status.score).toMatchObject([{ published: 0, sealed: 0, lead_ms: { p50: null, p95: null } }])
     expect(Health.parse((await fetchDocumented(`${relay.url}/healthz`)).json)).toEqual({ status: 'ok' })
     expect(Readiness.parse((await fetchDocumented(`${relay.url}/readyz`)).json).reasons).not.toEqual([])
   })
@@ -207,41 +136,15 @@ describe('the status of the service', () => {
     expect(clients).toEqual({ ws: 1, sse: 0, ndjson: 0, text: 0, rpc: 0 })
     listeners[0]?.close()
   })
-
-  it('has the lag of the head behind the clock', async () => {
-    const behindMs = 60_000
-    const devnet = await openDevnet({ pace: 'manual', now: () => Date.now() - behindMs })
-    const relay = await openRelayFor(devnet)
-    const listener = await listenToAll({ relay }, 'start')
-    await waitForSource(listener, 'pendingLogs')
-    for (let block = 0; block < 2; block += 1) {
-      transfer({ devnet })
-      devnet.seal()
-      await listener.until(() => listener.messagesOf('seal').length === block + 1)
-      const sealedAt = Date.parse(listener.messagesOf('seal').at(-1)?.block.timestamp ?? '')
-      const [from, { lag_ms }, to] = [Date.now(), await statusOf({ relay }), Date.now()]
-      expect(lag_ms).toBeGreaterThanOrEqual(from - sealedAt)
-      expect(lag_ms).toBeLessThanOrEqual(to - sealedAt)
-    }
-  })
 })
 
 describe('the score', () => {
-  it('is the count of a client that received everything', async () => {
-    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
-    for (let block = 1; block <= 3; block += 1) {
-      transfer(stack, 'AAPLc', 2)
-      transfer(stack, 'TSLAc', block)
-      await listener.until(() => listener.messagesOf('transfer').length === 2 * block + (block * (block + 1)) / 2)
-      devnet.seal()
-      await listener.until(() => listener.messagesOf('seal').length === 2 * block)
-    }
-    const status = await expectMatchingScore(stack, listener)
-    expect(status.score?.reduce((sum, { sealed }) => sum + sealed, 0)).toBe(12)
-  })
-
-  it('separates retracted, amended and late updates from the others, also in a reorganisation', async () => {
-    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
+  it('separates retracted, amended and late updates from the others, also in a reorganisation and after a restart', async () => {
+    const devnet = await openDevnet()
+    const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH: '1h' }
+    const relay = await openRelayFor(devnet, settings)
+    const listener = await listenToAll({ relay }, 'start')
+    await waitForSource(listener, 'pendingLogs')
     const changed = devnet.transfer({ symbol: 'AAPLc', raw: 1n })
     const reorganised = devnet.transfer({ symbol: 'AAPLc', raw: 2n })
     const dropped = devnet.transfer({ symbol: 'TSLAc', raw: 3n })
@@ -249,7 +152,7 @@ describe('the score', () => {
     if (!log) throw new Error('no log')
     await listener.until(() => listener.messagesOf('transfer').length === 3)
     devnet.faults.lostFlashes = 1
-    transfer(stack, 'NVDAc')
+    transfer({ devnet }, 'NVDAc')
     devnet.faults.drop(dropped)
     devnet.faults.change(changed, [{ address: log.address, topics: log.topics, data: `0x${'7'.padStart(64, '0')}` }])
     devnet.seal()
@@ -259,9 +162,17 @@ describe('the score', () => {
     await listener.waitFor('retract', ({ reason }) => reason === 'reorg')
     const { hash } = devnet.chain.head
     await listener.until(() => sealsOf('NVDAc').at(-1)?.block.hash === hash)
-    await expectMatchingScore(stack, listener)
-    const [retracts, amends] = [listener.messagesOf('retract').length, listener.messagesOf('amend').length]
-    expect([retracts >= 2, amends >= 1, sealsOf('AAPLc').length]).toEqual([true, true, 2])
+    const status = await statusOf({ relay })
+    await receivedUntil(status.tape.end, listener)
+    const retracted = listener.messagesOf('retract').length
+    const counts = { published: 3, late: 1, backfilled: 0, retracted, amended: listener.messagesOf('amend').length }
+    expect(countsOf(status)).toEqual({ ...counts, sealed: expect.any(Number) })
+    expect([retracted >= 2, counts.amended >= 1, countsOf(status).sealed]).toEqual([true, true, 2])
+    await relay.stop()
+    const after = await until({ relay: await openRelayFor(devnet, settings) }, ({ score }) => score !== null)
+    expect(countsOf(after)).toEqual(countsOf(status))
+    const [was, is] = [secondsOf(status), secondsOf(after)]
+    expect(is.pendingLogs).toBeGreaterThan(was.pendingLogs)
   })
 
   it('has the seconds in each source', async () => {
@@ -284,41 +195,5 @@ describe('the score', () => {
     devnet.faults.sockets = undefined
     const { pendingLogs, poll, sealed, down } = await expectGrowth('pendingLogs')
     expect(pendingLogs + poll + sealed + down).toBeLessThanOrEqual((performance.now() - from) / 1_000)
-  })
-
-  it('continues after a restart on the same tape', async () => {
-    const devnet = await openDevnet()
-    const dir = createTempFolder()
-    const round = async (relay: TestRelay, nth: number) => {
-      const listener = await listenToAll({ relay }, 'start')
-      await waitForSource(listener, 'pendingLogs')
-      transfer({ devnet }, 'AAPLc', 3)
-      await listener.until(() => listener.messagesOf('transfer').length === 3 * nth)
-      devnet.seal()
-      await listener.until(() => listener.messagesOf('seal').length === nth)
-      return expectMatchingScore({ relay }, listener)
-    }
-    const first = await openRelayFor(devnet, { DATA_DIR: dir })
-    const before = await round(first, 1)
-    await first.stop()
-    const second = await openRelayFor(devnet, { DATA_DIR: dir })
-    const after = await statusOf({ relay: second })
-    expect(countsOf(after)?.slice(0, before.score?.length)).toEqual(countsOf(before))
-    const [was, is] = [secondsOf(before), secondsOf(after)]
-    expect(is.pendingLogs).toBeGreaterThan(was.pendingLogs)
-    expect({ ...is, pendingLogs: 0 }).toEqual({ ...was, pendingLogs: 0 })
-    await round(second, 2)
-  })
-
-  it('covers a long tape as soon as it is read', async () => {
-    const dir = createTempFolder()
-    const options = { dataDir: dir, tapeRetentionMs: HOUR_MS, tapeMaxMessages: 10_000, now: Date.now, random: Math.random }
-    const tape = openEmbeddedTape(options)
-    const time = new Date().toISOString()
-    await tape.append(Array.from({ length: 3_000 }, (_, index) => ({ ...transferAt({ index }), time })))
-    await tape.close()
-    const relay = await openRelayFor(await openDevnet(), { DATA_DIR: dir })
-    const { score } = await until({ relay }, (status) => status.score !== null)
-    expect(score?.[0]).toMatchObject({ published: 3_000, sealed: 0 })
   })
 })

@@ -88,22 +88,6 @@ describe('an upstream outage', () => {
     for (const { stage, block } of listener.messagesOf('transfer')) expect(block.hash === null).toBe(stage === 'preconfirmed')
     expect((await fetch(`${stack.relay.url}/readyz`)).status).toBe(200)
   })
-
-  it('is never published for an upstream without a socket, which is polled', async () => {
-    const devnet = await openDevnet()
-    const relay = await openRelayFor(devnet, { UPSTREAM_WS_URL: '' })
-    const listener = await listenToAll({ relay }, 'start')
-    await waitForSource(listener, 'poll')
-    expect(listener.messagesOf('status').at(-1)).toMatchObject({ reason: 'ok' })
-    transfer({ devnet }, 'AAPLc', 2, 1n)
-    await waitForMovements(listener, 2)
-    devnet.seal()
-    transfer({ devnet }, 'AAPLc', 1, 3n)
-    await waitForMovements(listener, 3)
-    expectEachOnce(listener, [1n, 2n, 3n])
-    expect(devnet.requests.socket).toBe(0)
-    for (const update of listener.messagesOf('transfer')) expect(update).toMatchObject({ stage: 'preconfirmed', late: false })
-  })
 })
 
 describe('a subscription that is refused', () => {
@@ -147,21 +131,6 @@ describe('an upstream of another chain', () => {
     const ready = await fetch(`${relay.url}/readyz`)
     expect(ready.status).toBe(503)
     expect(JSON.stringify(await ready.json())).toMatch(/wrong_chain/)
-  })
-
-  it('behind the socket alone is not used either: the right one is polled', async () => {
-    const devnet = await openDevnet()
-    const foreign = await openDevnet({ pace: 'manual', chainId: 7, seed: 'another' })
-    const relay = await openRelayFor(devnet, { UPSTREAM_WS_URL: foreign.wsUrl, CHAIN_ID: String(devnet.chainId) })
-    const listener = await listenToAll({ relay }, 'start')
-    await waitForSource(listener, 'poll')
-    transfer({ devnet: foreign }, 'AAPLc', 1, 7n)
-    transfer({ devnet }, 'AAPLc', 1, 8n)
-    await waitForMovements(listener, 1)
-    const sockets = foreign.requests.socket
-    await foreign.until(() => foreign.requests.socket > sockets)
-    expectEachOnce(listener, [8n])
-    expect(foreign.subscriptions().pendingLogs).toBe(0)
   })
 })
 
@@ -275,23 +244,5 @@ describe('a repeated log', () => {
     for (const raw of [4n, 5n]) transfer(stack, 'TSLAc', 1, raw)
     await waitForMovements(listener, 5)
     expectEachOnce(listener, [1n, 2n, 3n, 4n, 5n])
-  })
-
-  it.each(['one', 'all'] as const)('is published once, in the shape of %s and from both sources', async (shape) => {
-    const { stack, devnet, listener } = await openStackWithListener({}, 'start')
-    devnet.faults.shape = shape
-    devnet.faults.repeats = 5
-    transfer(stack, 'AAPLc', 2, 1n)
-    await waitForMovements(listener, 2)
-    // Polling reads the pushed logs again, and the next subscription the polled ones.
-    devnet.faults.dropSockets()
-    await waitForSource(listener, 'poll')
-    transfer(stack, 'AAPLc', 2, 3n)
-    await waitForMovements(listener, 4)
-    devnet.faults.sockets = undefined
-    await waitForSource(listener, 'pendingLogs')
-    transfer(stack, 'AAPLc', 2, 5n)
-    await waitForMovements(listener, 6)
-    expectEachOnce(listener, [1n, 2n, 3n, 4n, 5n, 6n])
   })
 })

@@ -78,6 +78,8 @@ async function checkGap(server: JudgedServer, stream: ServerStream, reason: stri
     subscribed?.resume === 'gap' && subscribed.id === null,
     () => `subscribed must have resume gap and id null: ${JSON.stringify(subscribed)}`,
   )
+  const hello = stream.first('hello')
+  check(hello?.id === null, () => `hello.id is ${hello?.id}, and a gap follows`)
 }
 
 function checkOrder(types: readonly string[], order: readonly string[]): void {
@@ -150,6 +152,22 @@ export const serverRules: readonly ServerRule[] = [
         () => `subscribed.symbols is ${JSON.stringify(subscribed?.symbols)}`,
       )
       check(live?.replayed === 0, () => `live.replayed is ${live?.replayed}, and nothing was replayed`)
+      const whole = await server.openLive(transport, `symbols=${server.symbols.join(',')}&since=start`)
+      const start = whole.received.slice(
+        0,
+        whole.received.findIndex(({ type }) => type === 'live'),
+      )
+      const notices = start.slice(0, 4).map(({ message }) => message)
+      check(
+        notices.map(({ type }) => type).join() === 'hello,subscribed,snapshot,snapshot',
+        () => `with since=start the stream began with ${notices.map(({ type }) => type).join(', ')}`,
+      )
+      check(
+        new Set(notices.map(({ id }) => id)).size === 1,
+        () => `before the replay the ids are ${notices.map(({ id }) => id).join(', ')}`,
+      )
+      const [replayed, said] = [start.length - notices.length, whole.first('live')?.replayed]
+      check(said === replayed, () => `live.replayed is ${said}, and ${replayed} messages came between the snapshots and live`)
     },
   ),
   onEach(
@@ -192,13 +210,16 @@ export const serverRules: readonly ServerRule[] = [
     '§1',
     'A message has the same bytes on every transport, live, replayed and from the history.',
     async (server) => {
-      const live = await server.openLive('ws', ALL)
-      const start = newestOf(live)
+      const streams = await Promise.all(jsonTransports.map((transport) => server.openLive(transport, ALL)))
+      const [live] = streams as [ServerStream]
+      const start = streams.map(newestOf).reduce((one, other) => (isAfter(other, one) ? other : one))
       const last = (await server.expectMore(live, SOME)).at(-1)?.id ?? ''
+      for (const stream of streams) await stream.until(() => stream.tape.some(({ id }) => id === last))
       const stored = await server.fetch(`/v1/events?types=*&format=ndjson&after=${start}&through=${last}`)
       const expected = stored.text.trimEnd().split('\n')
-      const upToLast = (stream: ServerStream) => stream.texts.slice(0, stream.tape.findIndex(({ id }) => id === last) + 1)
-      const read: (readonly [string, readonly string[]])[] = [['live over ws', upToLast(live)]]
+      const upToLast = ({ tape, texts }: ServerStream) =>
+        texts.slice(0, tape.findIndex(({ id }) => id === last) + 1).slice(tape.findIndex(({ id }) => isAfter(id, start)))
+      const read = streams.map((stream, at): [string, readonly string[]] => [`live over ${jsonTransports[at]}`, upToLast(stream)])
       for (const transport of jsonTransports)
         read.push([`replayed over ${transport}`, upToLast(await server.openLive(transport, ALL, start))])
       for (const [name, texts] of read)
@@ -270,11 +291,13 @@ export const serverRules: readonly ServerRule[] = [
       const first = await server.openLive('ws', ALL)
       const messages = await server.expectMore(first, SOME)
       const [from, next] = idsOf(messages)
-      const resumed = await server.openLive('sse', `${ALL}&since=now`, from)
-      check(
-        resumed.tape[0]?.id === next,
-        () => `with Last-Event-ID ${from} and since=now the first message is ${resumed.tape[0]?.id}, and must be ${next}`,
-      )
+      for (const transport of jsonTransports) {
+        const resumed = await server.openLive(transport, `${ALL}&since=now`, undefined, { 'last-event-id': from })
+        check(
+          resumed.tape[0]?.id === next,
+          () => `${transport} with Last-Event-ID ${from} and since=now begins with ${resumed.tape[0]?.id}, and must with ${next}`,
+        )
+      }
       const empty = await server.openLive('sse', `${ALL}&since=${from}`, undefined, { 'last-event-id': '' })
       check(
         empty.tape[0]?.id === next,
@@ -528,6 +551,11 @@ export const serverRules: readonly ServerRule[] = [
       )
       const listed = await ask(stream, { type: 'list', req: 3 }, 'subscribed')
       check(listed.req === 3 && (listed.symbols as readonly string[]).length === 2, () => `list got ${JSON.stringify(listed)}`)
+      const sent = (type: string) => stream.received.flatMap(({ message }) => (message.type === type ? [message.symbol] : []))
+      check(
+        sent('snapshot').join() === [one, other].join() && sent('live').length === 1,
+        () => `two subscriptions got the snapshots ${sent('snapshot').join(', ')} and ${sent('live').length} live`,
+      )
       const removed = await ask(stream, { type: 'unsubscribe', req: 4, symbols: [other] }, 'unsubscribed')
       check(removed.req === 4, () => `unsubscribe got ${JSON.stringify(removed)}`)
       const pong = await ask(stream, { type: 'ping', req: 5 }, 'pong')
@@ -635,8 +663,12 @@ export const serverRules: readonly ServerRule[] = [
       const restart = server.need('restart')
       const stream = await server.openLive(transport, ALL)
       await server.expectMore(stream, SOME)
+      const idle = server.open('ws', '')
+      await server.expectMessage(idle, 'hello')
       const restarted = restart()
-      await stream.until(() => stream.end !== null)
+      for (const one of [stream, idle]) await one.until(() => one.end !== null)
+      await server.expectMessage(idle, 'bye', 'a connection without a subscription got no bye')
+      checkClose(idle, 'going_away')
       const bye = await server.expectMessage(stream, 'bye')
       check(bye.reason === 'going_away' && typeof bye.retry_ms === 'number', () => `the bye is ${JSON.stringify(bye)}`)
       if (transport === 'ws') checkClose(stream, 'going_away')

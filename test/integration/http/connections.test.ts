@@ -17,14 +17,6 @@ const stream = (query = 'symbols=AAPLc&format=ndjson', lines: readonly string[] 
   formatRequest(`GET /v1/stream?${query}`, lines)
 
 describe('a kept-alive connection', () => {
-  it('serves one request after another', async () => {
-    const raw = await sharedRelay.connect()
-    for (let round = 0; round < 200; round += 1) {
-      raw.send(HEALTHZ)
-      expect((await raw.response()).body).toBe(OK)
-    }
-  })
-
   it('serves two hundred pipelined requests in order', async () => {
     const raw = await sharedRelay.connect()
     const paths = Array.from({ length: 200 }, (_, at) => (at % 3 === 0 ? '/healthz' : at % 3 === 1 ? `/nothing${at}` : '/v1/ws'))
@@ -54,16 +46,6 @@ describe('a kept-alive connection', () => {
     for (let round = 0; round < 20; round += 1) expect((await raw.response()).body).toBe(OK)
   })
 
-  it('ends after an HTTP error, and later requests are not answered', async () => {
-    const raw = await sharedRelay.connect()
-    raw.send(HEALTHZ)
-    expect((await raw.response()).body).toBe(OK)
-    raw.send(`nonsense\r\n\r\n${HEALTHZ}`)
-    expect((await raw.response()).status).toBe(400)
-    await raw.ended()
-    expect(raw.bytes.length).toBe(0)
-  })
-
   it.each(['/healthz', '/metrics', '/nothing'])(
     'never answers an earlier request with the error of a later one, for %s',
     async (path) => {
@@ -79,17 +61,18 @@ describe('a kept-alive connection', () => {
   )
 
   it('ends when the client sends connection: close', async () => {
-    const raw = await sharedRelay.connect()
-    raw.send(formatRequest('GET /healthz', ['connection: close']))
-    const { headers, body } = await raw.response()
+    const { raw, headers, body } = await sharedRelay.exchange(formatRequest('GET /healthz', ['connection: close']))
     expect([headers.get('connection'), body]).toEqual(['close', OK])
     await raw.ended()
   })
 
   it('serves more requests after an unused body', async () => {
-    const raw = await sharedRelay.connect()
-    raw.send(formatRequest('POST /healthz', ['content-length: 100000']), 'x'.repeat(100_000), HEALTHZ)
-    expect((await raw.response()).status).toBe(405)
+    const { raw, status } = await sharedRelay.exchange(
+      formatRequest('POST /healthz', ['content-length: 100000']),
+      'x'.repeat(100_000),
+      HEALTHZ,
+    )
+    expect(status).toBe(405)
     expect((await raw.response()).body).toBe(OK)
     raw.send(formatRequest('POST /healthz', ['transfer-encoding: chunked']), '5\r\nabcde\r\n0\r\nx-trailer: 1\r\n\r\n', HEALTHZ)
     expect((await raw.response()).status).toBe(405)
@@ -106,33 +89,10 @@ describe('a kept-alive connection', () => {
 })
 
 describe('a stream', () => {
-  it('contains no other answer when requests are pipelined behind it', async () => {
-    const raw = await sharedRelay.connect()
-    raw.send(stream('symbols=AAPLc&types=transfer&format=ndjson'), HEALTHZ.repeat(20))
-    expect((await raw.responseHead()).status).toBe(200)
-    await raw.streamedText(/"type":"live"/)
-    transfer(sharedRelay.stack, 'AAPLc', 3)
-    const lines = (await raw.streamedText(/(\{"type":"transfer".*\n){3}/)).trimEnd().split('\n')
-    expect(lines.map((line) => JSON.parse(line).type)).toEqual([
-      'hello',
-      'subscribed',
-      'snapshot',
-      'live',
-      ...Array(3).fill('transfer'),
-    ])
-  })
-
-  it('may follow another answer on the same connection', async () => {
+  it('may follow another answer on the same connection, and be requested one byte at a time', async () => {
     const raw = await sharedRelay.connect()
     raw.send(HEALTHZ)
     expect((await raw.response()).body).toBe(OK)
-    raw.send(stream())
-    expect((await raw.responseHead()).status).toBe(200)
-    await raw.streamedText(/"type":"live"/)
-  })
-
-  it('may be requested one byte at a time', async () => {
-    const raw = await sharedRelay.connect()
     await raw.sendSlowly(stream())
     expect((await raw.responseHead()).status).toBe(200)
     await raw.streamedText(/"type":"live"/)
@@ -158,23 +118,23 @@ describe('a stream', () => {
   })
 
   it('that is reset leaves no listener and no descriptor, also during a write', async () => {
-    const before = sharedRelay.openDescriptorCount()
-    for (let round = 0; round < 10; round += 1) {
-      const raws = await Promise.all(Array.from({ length: 20 }, () => sharedRelay.connect()))
-      for (const raw of raws) raw.send(stream('symbols=*&types=*&snapshot=false&format=ndjson'))
-      await Promise.all(
-        raws.map(async (raw) => {
-          await raw.responseHead()
-          await raw.streamedText(/"type":"live"/)
-        }),
-      )
-      for (const raw of raws) raw.socket.pause()
-      transfer(sharedRelay.stack, 'AAPLc', 100)
-      for (const raw of raws) setImmediate(() => raw.reset())
-      transfer(sharedRelay.stack, 'TSLAc', 100)
-      await sharedRelay.waitForNoListeners()
-    }
-    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
+    await sharedRelay.expectNothingLeftAfter(async () => {
+      for (let round = 0; round < 10; round += 1) {
+        const raws = await Promise.all(Array.from({ length: 20 }, () => sharedRelay.connect()))
+        for (const raw of raws) raw.send(stream('symbols=*&types=*&snapshot=false&format=ndjson'))
+        await Promise.all(
+          raws.map(async (raw) => {
+            await raw.responseHead()
+            await raw.streamedText(/"type":"live"/)
+          }),
+        )
+        for (const raw of raws) raw.socket.pause()
+        transfer(sharedRelay.stack, 'AAPLc', 100)
+        for (const raw of raws) setImmediate(() => raw.reset())
+        transfer(sharedRelay.stack, 'TSLAc', 100)
+        await sharedRelay.waitForNoListeners()
+      }
+    })
   })
 
   it('ends when its client closes its half', async () => {
@@ -192,17 +152,8 @@ describe('a client of HTTP/1.0', () => {
   const http10Request = (path: string, lines: readonly string[] = ['host: relay']) =>
     `${[`GET ${path} HTTP/1.0`, ...lines].join('\r\n')}\r\n\r\n`
 
-  it('is answered, and the connection ends', async () => {
-    const raw = await sharedRelay.connect()
-    raw.send(http10Request('/healthz'))
-    expect((await raw.response()).body).toBe(OK)
-    await raw.ended()
-  })
-
-  it('keeps its connection on request', async () => {
-    const raw = await sharedRelay.connect()
-    raw.send(http10Request('/nothing', ['host: relay', 'connection: keep-alive']))
-    const { status, headers } = await raw.response()
+  it.each(['host: relay', 'connection: keep-alive'])('is answered, and the connection stays only on request: %s', async (line) => {
+    const { raw, status, headers } = await sharedRelay.exchange(http10Request('/nothing', ['host: relay', line]))
     expect(status).toBe(404)
     if (headers.get('connection') === 'keep-alive') {
       raw.send(http10Request('/healthz'))
@@ -227,48 +178,26 @@ describe('a client of HTTP/1.0', () => {
   })
 })
 
-describe('an expectation', () => {
-  it('of 100-continue is met before the answer', async () => {
-    const raw = await sharedRelay.connect()
-    raw.send(formatRequest('POST /v1/stream/AAPLc', ['expect: 100-continue', 'content-length: 5']))
-    const first = await raw.responseHead()
-    if (first.status === 100) {
-      raw.send('abcde')
-      expect((await raw.response()).status).toBe(405)
-    } else expect([405, 417]).toContain(first.status)
-  })
-
-  it('of anything else is refused', async () => {
-    const raw = await sharedRelay.connect()
-    raw.send(formatRequest('GET /healthz', ['expect: the-unexpected']))
-    expect((await raw.responseHead()).status).toBe(417)
-  })
+it('an expectation of 100-continue is met before the answer', async () => {
+  const raw = await sharedRelay.connect()
+  raw.send(formatRequest('POST /v1/stream/AAPLc', ['expect: 100-continue', 'content-length: 5']))
+  const first = await raw.responseHead()
+  if (first.status === 100) {
+    raw.send('abcde')
+    expect((await raw.response()).status).toBe(405)
+  } else expect([405, 417]).toContain(first.status)
 })
 
 describe('a connection', () => {
   it('leaves no descriptor behind after a thousand opens and closes', async () => {
-    const before = sharedRelay.openDescriptorCount()
-    for (let round = 0; round < 1_000; round += 1) {
-      const raw = await sharedRelay.connect()
-      if (round % 2) raw.reset()
-      else raw.finish()
-      if (round % 2 === 0) await raw.ended()
-    }
-    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
-  })
-
-  it('is answered when the client closes its half after the request', async () => {
-    for (const [path, status] of [
-      ['/healthz', 200],
-      ['/metrics', 200],
-      ['/nothing', 404],
-    ] as const) {
-      const raw = await sharedRelay.connect()
-      raw.send(formatRequest(`GET ${path}`))
-      raw.finish()
-      expect((await raw.response()).status).toBe(status)
-      await raw.ended()
-    }
+    await sharedRelay.expectNothingLeftAfter(async () => {
+      for (let round = 0; round < 1_000; round += 1) {
+        const raw = await sharedRelay.connect()
+        if (round % 2) raw.reset()
+        else raw.finish()
+        if (round % 2 === 0) await raw.ended()
+      }
+    })
   })
 
   it('ends when the client closes its half in the middle of a request', async () => {
@@ -287,15 +216,14 @@ describe('a connection', () => {
   })
 
   it('leaves nothing behind after a reset at any byte of a request', async () => {
-    const before = sharedRelay.openDescriptorCount()
-    const text = stream()
-    for (let cut = 0; cut <= text.length; cut += 1) {
-      const raw = await sharedRelay.connect()
-      raw.send(text.slice(0, cut))
-      if (cut % 2) await new Promise(setImmediate)
-      raw.reset()
-    }
-    await sharedRelay.waitForNoListeners()
-    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
+    await sharedRelay.expectNothingLeftAfter(async () => {
+      const text = stream()
+      for (let cut = 0; cut <= text.length; cut += 1) {
+        const raw = await sharedRelay.connect()
+        raw.send(text.slice(0, cut))
+        if (cut % 2) await new Promise(setImmediate)
+        raw.reset()
+      }
+    })
   })
 })

@@ -33,6 +33,11 @@ const illegalFrames: readonly IllegalFrame[] = [
       [`a ${name} in fragments`, 1002, { opcode, fin: false }] as const,
     ]
   }),
+  ...[0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535].map(
+    (code) => [`the close code ${code}`, 1002, { opcode: opcodes.close, payload: Buffer.of(code >> 8, code & 0xff) }] as const,
+  ),
+  ['a close of one byte', 1002, { opcode: opcodes.close, payload: 'x' }],
+  ['a close whose reason is not UTF-8', 1007, { opcode: opcodes.close, payload: Buffer.of(3, 0xe8, 0xff, 0xfe) }],
   ['a continuation without a message', 1002, { opcode: opcodes.continuation, payload: pingMessage(1) }],
   ['an unfinished continuation without a message', 1002, { opcode: opcodes.continuation, payload: '{', fin: false }],
   ['a message within a message', 1002, { payload: '{', fin: false }, { payload: pingMessage(1) }],
@@ -54,6 +59,7 @@ const illegalFrames: readonly IllegalFrame[] = [
     { opcode: 0, payload: '"}' },
   ],
   ['a message of one byte too many', 1009, { payload: pingOfSize(MESSAGE_BOUND_BYTES + 1) }],
+  ['a message of fewer characters than bytes', 1009, { payload: pingMessage('ä'.repeat(2_040)) }],
   ['a binary message of one byte too many', 1009, { opcode: opcodes.binary, payload: Buffer.alloc(MESSAGE_BOUND_BYTES + 1) }],
   [
     'two fragments that are one byte too many together',
@@ -70,8 +76,7 @@ describe('an illegal frame', () => {
   it.each(illegalFrames.map(([what, code, ...frames]) => ({ what, code, frames })))(
     'such as $what closes with $code, and the connection ends',
     async ({ code, frames }) => {
-      const client = await sharedRelay.openWebSocket('?symbols=AAPLc')
-      await client.listener.waitFor('live')
+      const client = await sharedRelay.openLive('?symbols=AAPLc')
       client.sendFrames(...frames)
       expect(await client.waitForClose()).toEqual({ code, reason: '' })
     },
@@ -141,15 +146,8 @@ describe('a message', () => {
   it('may be split within a character', async () => {
     const client = await sharedRelay.openWebSocket()
     const bytes = Buffer.from(pingMessage('é€🍏'))
-    client.connection.send(
-      ...fragmentMessage(
-        Array.from({ length: 10 }, (_, at) => bytes.subarray(22 + at, at === 9 ? undefined : 23 + at)).toSpliced(
-          0,
-          0,
-          bytes.subarray(0, 22),
-        ),
-      ),
-    )
+    const pieces = Array.from({ length: 10 }, (_, at) => bytes.subarray(22 + at, at === 9 ? undefined : 23 + at))
+    client.connection.send(...fragmentMessage([bytes.subarray(0, 22), ...pieces]))
     await client.listener.waitFor('pong', ({ req }) => req === 'é€🍏')
   })
 
@@ -175,18 +173,14 @@ describe('a message', () => {
     expect(client.listener.messagesOf('pong').map(({ req }) => req)).toEqual(reqs)
   })
 
-  it('that is binary gets an error, and the connection stays', async () => {
+  it.each([
+    ['binary', 'binary', { opcode: opcodes.binary, payload: pingMessage(1) }],
+    ['empty', 'bad_json', {}],
+  ])('that is %s gets an error, and the connection stays', async (_, reason, frame) => {
     const client = await sharedRelay.openWebSocket()
-    client.sendFrames({ opcode: opcodes.binary, payload: pingMessage(1) }, { payload: pingMessage(2) })
+    client.sendFrames(frame, { payload: pingMessage(2) })
     await client.listener.waitFor('pong', ({ req }) => req === 2)
-    expect(client.listener.messagesOf('error')).toMatchObject([{ code: 400, reason: 'binary' }])
-  })
-
-  it('that is empty gets an error, and the connection stays', async () => {
-    const client = await sharedRelay.openWebSocket()
-    client.sendFrames({}, { payload: pingMessage(2) })
-    await client.listener.waitFor('pong', ({ req }) => req === 2)
-    expect(client.listener.messagesOf('error')).toMatchObject([{ code: 400, reason: 'bad_json' }])
+    expect(client.listener.messagesOf('error')).toMatchObject([{ code: 400, reason }])
   })
 
   it('may follow the handshake in the same write', async () => {

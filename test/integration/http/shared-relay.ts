@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, expect, type MockInstance, vi } from 'vitest'
 import { listenWs } from '../../support/test-listener.ts'
 import { fetchDocumented, openTestStack, type TestLifecycle, type TestStack, transfer } from '../../support/test-stack.ts'
+import type { HttpResponse } from './http-response-parser.ts'
 import { openRawConnection, type RawConnection } from './raw-connection.ts'
 import { RawWebSocketClient } from './raw-websocket-client.ts'
 
@@ -48,6 +49,28 @@ export class SharedRelay {
     const client = await RawWebSocketClient.upgrade(await this.connect(), `/v1/ws${query}`, trailingBytes)
     this.#clients.push(client)
     return client
+  }
+
+  /** The same, once it is live. */
+  async openLive(query: string): Promise<RawWebSocketClient> {
+    const client = await this.openWebSocket(query)
+    await client.listener.waitFor('live')
+    return client
+  }
+
+  /** Sends bytes on a new connection. Returns the complete answer, and the connection. */
+  async exchange(...pieces: readonly (string | Uint8Array)[]): Promise<HttpResponse & { readonly raw: RawConnection }> {
+    const raw = await this.connect()
+    raw.send(...pieces)
+    return { ...(await raw.response()), raw }
+  }
+
+  /** Expects that clients that come and go leave no listener and no descriptor. */
+  async expectNothingLeftAfter(comeAndGo: () => Promise<unknown>): Promise<void> {
+    const before = this.openDescriptorCount()
+    await comeAndGo()
+    await this.waitForNoListeners()
+    await this.until(() => this.openDescriptorCount() <= before, 'as many descriptors as before')
   }
 
   /** Closes what a test left open and checks that no listener stays. */

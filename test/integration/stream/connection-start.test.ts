@@ -1,9 +1,14 @@
+import { once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { defaultTypes } from '../../../src/protocol/updates.ts'
+import { openedOnce } from '../../e2e/gateway/node-and-gateway.ts'
 import type { TestListener } from '../../support/test-listener.ts'
-import { openTestStack, sequenceOf, transfer } from '../../support/test-stack.ts'
-import { listen, listenLive, type Transport, tapeTextsOf, transports, wholeTokens } from './stream-listeners.ts'
+import { openTestStack, sequenceOf } from '../../support/test-stack.ts'
+import { listenLive, type Transport, transports } from './stream-listeners.ts'
+
+/** For tests that write nothing. */
+const atRest = openedOnce((lifecycle) => openTestStack({}, lifecycle))
 
 describe('hello', () => {
   it('names the server, its limits, the bounds of the tape and the connection', async () => {
@@ -52,24 +57,20 @@ describe('a snapshot', () => {
     await listener.waitFor('multiplier', ({ phase }) => phase === 'scheduled')
     await listener.waitFor('pause')
     const [record] = devnet.list.records().filter((listed) => listed.symbol === symbol)
-    for (const transport of transports) {
-      const listener = await listenLive(stack, transport, 'symbols=AAPLc,INTCc')
-      const [apple, intel] = listener.messagesOf('snapshot')
-      expect(apple).toMatchObject({
-        id: listener.messagesOf('subscribed')[0]?.id,
-        symbol,
-        address: devnet.list.addressOf(symbol),
-        multiplier: '2',
-        multiplier_source: 'log',
-        scheduled: { multiplier: '3', effective_at: new Date(effectiveAt * 1_000).toISOString() },
-        paused: ['MINT', 'UNKNOWN_5'],
-        nav: { state: 'fresh', price: expect.any(String) },
-      })
-      expect(apple?.token).toMatchObject({ name: record?.name, isin: record?.isin, icon_url: record?.icon_url })
-      expect(Number(apple?.supply.shares)).toBeCloseTo(2 * Number(apple?.supply.tokens), 6)
-      expect(intel).toMatchObject({ scheduled: null, paused: [], nav: { state: 'missing', price: null } })
-      expect(sequenceOf(apple?.as_of)).toBeGreaterThanOrEqual(sequenceOf(apple?.id))
-    }
+    const [apple, intel] = (await listenLive(stack, 'sse', 'symbols=AAPLc,INTCc')).messagesOf('snapshot')
+    expect(apple).toMatchObject({
+      symbol,
+      address: devnet.list.addressOf(symbol),
+      multiplier: '2',
+      multiplier_source: 'log',
+      scheduled: { multiplier: '3', effective_at: new Date(effectiveAt * 1_000).toISOString() },
+      paused: ['MINT', 'UNKNOWN_5'],
+      nav: { state: 'fresh', price: expect.any(String) },
+    })
+    expect(apple?.token).toMatchObject({ name: record?.name, isin: record?.isin, icon_url: record?.icon_url })
+    expect(Number(apple?.supply.shares)).toBeCloseTo(2 * Number(apple?.supply.tokens), 6)
+    expect(intel).toMatchObject({ scheduled: null, paused: [], nav: { state: 'missing', price: null } })
+    expect(sequenceOf(apple?.as_of)).toBeGreaterThanOrEqual(sequenceOf(apple?.id))
   })
 
   it('includes all updates up to as_of and none after it, while the tape is written', async () => {
@@ -97,38 +98,21 @@ describe('a snapshot', () => {
     }
   })
 
-  it('is left out on request, and sent for a start at a time or at the oldest position', async () => {
-    const stack = await openTestStack()
+  it.each<[string, number, 'full' | 'none']>([
+    ['snapshot=false', 0, 'none'],
+    ['snapshot=0&since=start', 0, 'none'],
+    ['snapshot=true&since=start', 1, 'none'],
+    ['snapshot=1&since=5m', 1, 'none'],
+    ['since=2000-01-01T00:00:00Z', 1, 'none'],
+    ['since=POSITION', 0, 'full'],
+    ['since=POSITION&snapshot=true', 0, 'full'],
+    ['since=POSITION&snapshot=always', 1, 'full'],
+  ])('comes as the client wants it, and after a position only where it is always wanted: %s', async (rest, count, resume) => {
+    const { id } = await (await listenLive(atRest(), 'ws', 'symbols=AAPLc')).waitFor('live')
     for (const transport of transports) {
-      for (const [rest, count] of [
-        ['snapshot=false', 0],
-        ['snapshot=0&since=start', 0],
-        ['snapshot=true&since=start', 1],
-        ['snapshot=1&since=5m', 1],
-        ['since=2000-01-01T00:00:00Z', 1],
-      ] as const) {
-        const listener = await listenLive(stack, transport, `symbols=AAPLc&${rest}`)
-        expect(listener.messagesOf('snapshot'), rest).toHaveLength(count)
-        expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'none' }])
-      }
-    }
-  })
-})
-
-describe('a snapshot after a position', () => {
-  it('comes only where it is always wanted, with the state at that moment', async () => {
-    const stack = await openTestStack()
-    for (const transport of transports) {
-      const { id } = await (await listenLive(stack, transport, 'symbols=AAPLc')).waitFor('live')
-      for (const [rest, count] of [
-        ['', 0],
-        ['&snapshot=true', 0],
-        ['&snapshot=always', 1],
-      ] as const) {
-        const listener = await listenLive(stack, transport, `symbols=AAPLc&since=${id}${rest}`)
-        expect(listener.messagesOf('snapshot'), rest).toHaveLength(count)
-        expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
-      }
+      const listener = await listenLive(atRest(), transport, `symbols=AAPLc&${rest.replace('POSITION', id)}`)
+      expect(listener.messagesOf('snapshot')).toHaveLength(count)
+      expect(listener.messagesOf('subscribed')).toMatchObject([{ resume }])
     }
   })
 })
@@ -149,64 +133,23 @@ describe('subscribed', () => {
       },
     ],
   ])('shows the whole selection, with its defaults: %s', async (query, selection) => {
-    const stack = await openTestStack()
-    for (const transport of transports) {
-      const listener = await listenLive(stack, transport, query)
-      expect(listener.messagesOf('subscribed')).toMatchObject([selection])
-    }
+    const listener = await listenLive(atRest(), 'ndjson', query)
+    expect(listener.messagesOf('subscribed')).toMatchObject([selection])
   })
 })
 
-describe('the order of messages', () => {
-  it('is hello, subscribed, snapshots, replay, live, live updates on every transport', async () => {
-    const stack = await openTestStack()
-    const steady = await listenLive(stack, 'ws', 'symbols=*&types=transfer')
-    transfer(stack, 'AAPLc', 230)
-    await steady.until(() => steady.messagesOf('transfer').length === 230)
-    for (const transport of transports) {
-      const listener = await listenLive(stack, transport, 'symbols=*&types=transfer&since=start')
-      const before = tapeTextsOf(steady).length
-      transfer(stack, 'TSLAc', 1, wholeTokens(2))
-      await steady.until(() => tapeTextsOf(steady).length > before)
-      await listener.until(() => tapeTextsOf(listener).length === tapeTextsOf(steady).length)
-      const snapshots = stack.devnet.tokens.length
-      const runs = listener.messages.map(({ type }) => type).filter((type, at, all) => type !== all[at - 1])
-      expect(runs).toEqual(['hello', 'subscribed', 'snapshot', 'transfer', 'live', 'transfer'])
-      expect(listener.messagesOf('snapshot')).toHaveLength(snapshots)
-      expect(listener.messagesOf('live')).toMatchObject([{ replayed: before }])
-      expect(sequenceOf(listener.messagesOf('live')[0]?.id)).toBeGreaterThanOrEqual(
-        sequenceOf(steady.messagesOf('transfer')[before - 1]?.id),
-      )
-      const start = listener.messagesOf('hello')[0]?.id
-      for (const { id } of [...listener.messagesOf('subscribed'), ...listener.messagesOf('snapshot')]) expect(id).toBe(start)
-    }
-  })
-})
-
-describe('a ping frame', () => {
-  it('comes to every WebSocket, also before a subscription', async () => {
-    const { relay } = await openTestStack({ HEARTBEAT: '100ms' })
-    for (const query of ['', '?symbols=AAPLc']) {
-      const socket = new WebSocket(`${relay.wsUrl}${query}`)
-      onTestFinished(() => socket.terminate())
-      let pings = 0
-      // Three exceed the number that may stay unanswered.
-      await new Promise<void>((resolve) => {
-        socket.on('ping', () => {
-          pings += 1
-          if (pings === 3) resolve()
-        })
-      })
-      expect(socket.readyState).toBe(WebSocket.OPEN)
-    }
-  })
-
-  it('keeps a listener connected that receives no updates', async () => {
-    const stack = await openTestStack({ HEARTBEAT: '100ms' })
-    const listener = await listen(stack, 'ws', 'symbols=AAPLc&types=burn')
-    await listener.until(() => listener.messagesOf('heartbeat').length === 4, 'heartbeats')
-    stack.devnet.transfer({ symbol: 'AAPLc', to: `0x${'0'.repeat(40)}`, raw: 1n })
-    stack.devnet.makeFlashblock()
-    await listener.waitFor('burn')
-  })
+it('a ping frame comes to every WebSocket, and a heartbeat only once the stream has a position', async () => {
+  const { relay } = await openTestStack({ HEARTBEAT: '100ms' })
+  for (const [query, isSubscribed] of [
+    ['', false],
+    ['?symbols=AAPLc&types=burn', true],
+  ] as const) {
+    const socket = new WebSocket(`${relay.wsUrl}${query}`)
+    onTestFinished(() => socket.terminate())
+    const types = new Set<string>()
+    socket.on('message', (data) => types.add(JSON.parse(String(data)).type))
+    // Three exceed the number that may stay unanswered.
+    for (let pings = 0; pings < 3; pings += 1) await once(socket, 'ping')
+    expect([socket.readyState, types.has('hello'), types.has('heartbeat')]).toEqual([WebSocket.OPEN, true, isSubscribed])
+  }
 })

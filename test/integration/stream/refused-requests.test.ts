@@ -1,47 +1,35 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { openedOnce } from '../../e2e/gateway/node-and-gateway.ts'
 import { openRelayBeforeList } from '../../support/in-process-relay.ts'
 import { fetchDocumented, openDevnet, openTestStack } from '../../support/test-stack.ts'
 import { listen, listenLive } from './stream-listeners.ts'
 
 const tooManySymbols = Array(201).fill('AAPLc').join()
 
+const stack = openedOnce((lifecycle) => openTestStack({}, lifecycle))
+
 describe('a bad parameter', () => {
+  // What each parameter refuses is tested with its parser.
   it.each([
+    ['symbols', ''],
     ['symbols', 'symbols=AAPLc&symbols=TSLAc'],
     ['symbols', `symbols=${tooManySymbols}`],
-    ['symbols', `symbols=${'A'.repeat(129)}`],
     ['symbols', 'symbols=,,'],
-    ['types', 'symbols=AAPLc&types='],
-    ['types', 'symbols=AAPLc&types=Transfer'],
     ['types', 'symbols=AAPLc&types=transfer,hello'],
     ['stage', 'symbols=AAPLc&stage=SEALED'],
     ['since', 'symbols=AAPLc&since='],
-    ['since', 'symbols=AAPLc&since=5'],
-    ['since', 'symbols=AAPLc&since=1.5h'],
-    ['since', 'symbols=AAPLc&since=-5m'],
-    ['since', 'symbols=AAPLc&since=2026-02-30T00:00:00Z'],
-    ['since', 'symbols=AAPLc&since=2026-02-03T00:00:00'],
-    ['since', 'symbols=AAPLc&since=k.1.0'],
     ['since', `symbols=AAPLc&since=${'a'.repeat(257)}`],
     ['snapshot', 'symbols=AAPLc&snapshot='],
-    ['min_value', 'symbols=AAPLc&min_value='],
-    ['min_value', 'symbols=AAPLc&min_value=1,000'],
     ['min_value', 'symbols=AAPLc&min_value=NaN'],
-    ['min_shares', 'symbols=AAPLc&min_shares=0x10'],
     ['min_shares', 'symbols=AAPLc&min_shares=.5'],
     ['account', 'symbols=AAPLc&account=AAPLc'],
-    ['heartbeat', 'symbols=AAPLc&heartbeat=0'],
     ['heartbeat', 'symbols=AAPLc&heartbeat=61'],
-    ['heartbeat', 'symbols=AAPLc&heartbeat=1.5'],
-    ['heartbeat', 'symbols=AAPLc&heartbeat=-1'],
-    ['heartbeat', 'symbols=AAPLc&heartbeat=15s'],
-    ['heartbeat', 'symbols=AAPLc&heartbeat='],
     ['format', 'symbols=AAPLc&format=JSON'],
     ['events', 'symbols=AAPLc&events=all'],
   ])('%s is a 400 that names it, for GET and HEAD, in every format: %s', async (parameter, query) => {
-    const { relay } = await openTestStack()
+    const url = `${stack().relay.url}/v1/stream?${query}`
     for (const accept of ['text/event-stream', 'application/x-ndjson', '*/*']) {
-      const { status, json, headers } = await fetchDocumented(`${relay.url}/v1/stream?${query}`, { headers: { accept } })
+      const { status, json, headers } = await fetchDocumented(url, { headers: { accept } })
       expect({ status, type: headers.get('content-type') }).toEqual({ status: 400, type: 'application/json' })
       expect(json).toEqual({
         code: 400,
@@ -51,14 +39,13 @@ describe('a bad parameter', () => {
       })
       expect(headers.get('access-control-allow-origin')).toBe('*')
     }
-    expect(await fetchDocumented(`${relay.url}/v1/stream?${query}`, { method: 'HEAD' })).toMatchObject({ status: 400, text: '' })
+    expect(await fetchDocumented(url, { method: 'HEAD' })).toMatchObject({ status: 400, text: '' })
   })
 
   it('does not include blanks in lists, and values at their bounds', async () => {
-    const stack = await openTestStack()
     const atBound = Array(200).fill('AAPLc').join()
     const listener = await listen(
-      stack,
+      stack(),
       'ndjson',
       `symbols=%20${atBound}&types=transfer,%20nav,&snapshot=false&min_value=0&min_shares=0.0&heartbeat=60`,
     )
@@ -69,31 +56,38 @@ describe('a bad parameter', () => {
 
 describe('the routes', () => {
   it('repeats no control characters in text, as they would change a terminal', async () => {
-    const { relay } = await openTestStack()
+    const { relay } = stack()
     const { status, text } = await fetchDocumented(`${relay.url}/v1/tail/%1B]0;x%07`)
     expect(status).toBe(404)
     expect(text).toContain(']0;x')
     expect(text.trimEnd()).not.toMatch(/\p{Cc}/u)
   })
 
+  const sse = 'text/event-stream; charset=utf-8'
+  const ndjson = 'application/x-ndjson; charset=utf-8'
+  const text = 'text/plain; charset=utf-8'
+
   it.each([
-    ['/v1/stream/AAPLc', 'text/event-stream; charset=utf-8'],
-    ['/v1/stream?symbols=AAPLc', 'text/event-stream; charset=utf-8'],
-    ['/v1/stream/aapl,TSLA', 'text/event-stream; charset=utf-8'],
-    ['/v1/stream/*', 'text/event-stream; charset=utf-8'],
-    ['/v1/stream/%2A', 'text/event-stream; charset=utf-8'],
-    ['/v1/stream/isin:US0378331005', 'text/event-stream; charset=utf-8'],
-    ['/v1/stream/0xb200000000000000000000c2e324d24d7eecd1fb?format=sse', 'text/event-stream; charset=utf-8'],
-    ['/v1/stream/AAPLc?format=ndjson', 'application/x-ndjson; charset=utf-8'],
-    ['/v1/stream/AAPLc?format=text', 'text/plain; charset=utf-8'],
-    ['/v1/tail/AAPLc', 'text/plain; charset=utf-8'],
-    ['/v1/tail/*', 'text/plain; charset=utf-8'],
-  ])('%s is answered at once, with the headers of a stream, to GET and to HEAD alike', async (path, type) => {
-    const { relay } = await openTestStack()
+    ['/v1/stream/AAPLc', sse],
+    ['/v1/stream?symbols=AAPLc', sse],
+    ['/v1/stream/aapl,TSLA', sse],
+    ['/v1/stream/*', sse],
+    ['/v1/stream/%2A', sse],
+    ['/v1/stream/isin:US0378331005', sse],
+    ['/v1/stream/0xb200000000000000000000c2e324d24d7eecd1fb?format=sse', sse],
+    ['/v1/stream/AAPLc?format=ndjson', ndjson],
+    ['/v1/stream/AAPLc', ndjson, 'application/X-NDJSON'],
+    ['/v1/stream/AAPLc', sse, 'text/html, application/x-ndjson;q=0'],
+    ['/v1/stream/AAPLc', sse, 'text/event-stream, application/x-ndjson;q=0.1'],
+    ['/v1/stream/AAPLc?format=text', text],
+    ['/v1/tail/AAPLc', text],
+    ['/v1/tail/*', text],
+  ])('%s is answered at once, with the headers of a stream, to GET and to HEAD alike', async (path, type, accept = '*/*') => {
+    const { relay } = stack()
     const abort = new AbortController()
-    const { status, headers } = await fetch(`${relay.url}${path}`, { signal: abort.signal })
+    const { status, headers } = await fetch(`${relay.url}${path}`, { headers: { accept }, signal: abort.signal })
     abort.abort()
-    const head = await fetchDocumented(`${relay.url}${path}`, { method: 'HEAD' })
+    const head = await fetchDocumented(`${relay.url}${path}`, { headers: { accept }, method: 'HEAD' })
     for (const answer of [{ status, headers }, head]) {
       expect(answer.status).toBe(200)
       expect(Object.fromEntries(answer.headers)).toMatchObject({
@@ -111,7 +105,7 @@ describe('the routes', () => {
   it.each(['/', '/healthz', '/readyz', '/v1/ws', '/v1/stream', '/v1/stream/APPL', '/v1/tail/AAPLc', '/v1/nothing'])(
     '%s answers OPTIONS, and pages of any origin may read the response, errors too',
     async (path) => {
-      const { relay } = await openTestStack()
+      const { relay } = stack()
       const url = `${relay.url}${path}`
       const preflight = await fetchDocumented(url, {
         method: 'OPTIONS',

@@ -147,31 +147,47 @@ describe('a burst of 5 MB', () => {
 })
 
 describe('a listener whose backlog is over the bound', () => {
-  it('is disconnected with 4202 after a bye whose position loses nothing', async () => {
+  it.each(['ws', 'ndjson'])('is disconnected with 4202 after a bye whose position loses nothing: %s', async (transport) => {
     const stack = await openTestStack({ MAX_BACKLOG: '16KiB' })
     const steady = await listenLive(stack, 'ndjson', query)
-    // These logs compress to almost nothing, which would fill no buffer.
-    const socket = new WebSocket(`${stack.relay.wsUrl}?${query}`, { perMessageDeflate: false })
-    onTestFinished(() => socket.terminate())
-    const listener = new TestListener({ close: () => socket.terminate() })
-    socket.on('message', (data) => listener.receive(String(data)))
-    socket.on('close', (code, reason) => listener.markClosed({ code, reason: String(reason) }))
-    await listener.waitFor('live')
-    socket.pause()
+    const resumeReadingLater = transport === 'ws' ? await pausedWebSocket(stack) : await pausedStream(stack)
     const disconnectedAsSlow = async () =>
       /stocktape_disconnects_total\{[^}]*reason="too_slow"[^}]*\} 1\b/.test(
         (await fetchDocumented(`${stack.relay.url}/metrics`)).text,
       )
     while (!(await disconnectedAsSlow())) await emitLogs(stack, 20, steady)
-    socket.resume()
-    const { code, reason } = await listener.closed
+    const listener = resumeReadingLater()
+    const end = await listener.closed
     const [bye] = listener.messagesOf('bye')
-    expect({ code, reason }).toEqual({ code: 4202, reason: `too_slow ${bye?.id}` })
+    if (transport === 'ws') expect(end).toEqual({ code: 4202, reason: `too_slow ${bye?.id}` })
     expect(listener.messages.at(-1)).toBe(bye)
-    expect(bye?.retry_ms).toBeGreaterThan(0)
+    expect(bye).toMatchObject({ reason: 'too_slow', retry_ms: expect.any(Number) })
     const resumed = await listenLive(stack, 'ws', query, bye?.id ?? '')
     expect([...tapeTextsOf(listener), ...tapeTextsOf(resumed)]).toEqual(tapeTextsOf(steady))
     expect(tapeTextsOf(resumed).length).toBeGreaterThan(0)
     expect(steady.messagesOf('bye')).toEqual([])
   })
 })
+
+/** A live WebSocket that does not read until the result is called. */
+async function pausedWebSocket({ relay }: TestStack): Promise<() => TestListener> {
+  // These logs compress to almost nothing, which would fill no buffer.
+  const socket = new WebSocket(`${relay.wsUrl}?${query}`, { perMessageDeflate: false })
+  onTestFinished(() => socket.terminate())
+  const listener = new TestListener({ close: () => socket.terminate() })
+  socket.on('message', (data) => listener.receive(String(data)))
+  socket.on('close', (code, reason) => listener.markClosed({ code, reason: String(reason) }))
+  await listener.waitFor('live')
+  socket.pause()
+  return () => {
+    socket.resume()
+    return listener
+  }
+}
+
+async function pausedStream(stack: TestStack): Promise<() => TestListener> {
+  const socket = await requestWithoutReading(stack, `/v1/stream?${query}&format=ndjson`)
+  // By then it is live.
+  await fetchDocumented(`${stack.relay.url}/healthz`)
+  return () => resumeReading(socket)
+}

@@ -1,17 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createTempFolder } from '../../support/child-program.ts'
 import type { TestListener } from '../../support/test-listener.ts'
-import {
-  listenToAll,
-  messageTypesOf,
-  openDevnet,
-  openRelayFor,
-  openTestStack,
-  sequenceOf,
-  type TestStack,
-  transfer,
-} from '../../support/test-stack.ts'
-import { listen, listenLive, tapeTextsOf, transports, wholeTokens } from './stream-listeners.ts'
+import { listenToAll, messageTypesOf, openTestStack, type TestStack, transfer } from '../../support/test-stack.ts'
+import { listenLive, tapeTextsOf, transports, wholeTokens } from './stream-listeners.ts'
 
 const MEMO = `0x${'4d'.repeat(32)}` as const
 /** A text with line breaks, cursor movement, colours, bidi overrides and invisible characters. */
@@ -102,26 +92,20 @@ describe('a message', () => {
     const streamText = await readTextUntil(`${stack.relay.url}/v1/stream?symbols=*&types=*&since=start&format=text`, /# live/)
     const streamLines = streamText.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
     expect(streamLines.slice(0, count)).toEqual(published.slice(0, count))
+    const sealed = await readTextUntil(`${stack.relay.url}/v1/tail/MSFTc?stage=sealed&since=start`, /# live/)
+    expect(sealed).toMatch(/ MSFTc +transfer .* sealed in \d+/)
+    expect(sealed).not.toContain('preconfirmed')
   })
 })
 
-describe('events=named', () => {
-  it('names every event after its type, heartbeats too, and keeps the ids', async () => {
-    const stack = await openTestStack({ HEARTBEAT: '100ms' })
-    const listener = await listenLive(stack, 'sse', 'symbols=AAPLc&events=named')
-    transfer(stack)
-    await listener.waitFor('transfer')
-    await listener.waitFor('heartbeat')
-    expect(listener.received.map(({ event }) => event)).toEqual(messageTypesOf(listener.received))
-    for (const { message, id } of listener.received) expect(id).toBe('id' in message ? message.id : undefined)
-    const plain = await listenLive(stack, 'sse', 'symbols=AAPLc')
-    transfer(stack)
-    await plain.waitFor('transfer')
-    await plain.waitFor('heartbeat')
-    for (const { message, event } of plain.received) {
-      expect(event).toBe(message.type === 'heartbeat' ? 'heartbeat' : undefined)
-    }
-  })
+it('events=named names every event after its type, heartbeats too, and keeps the ids', async () => {
+  const stack = await openTestStack({ HEARTBEAT: '100ms' })
+  const listener = await listenLive(stack, 'sse', 'symbols=AAPLc&events=named')
+  transfer(stack)
+  await listener.waitFor('transfer')
+  await listener.waitFor('heartbeat')
+  expect(listener.received.map(({ event }) => event)).toEqual(messageTypesOf(listener.received))
+  for (const { message, id } of listener.received) expect(id).toBe('id' in message ? message.id : undefined)
 })
 
 describe('a browser', () => {
@@ -139,46 +123,5 @@ describe('a browser', () => {
       expect(time).toBeLessThanOrEqual(3_000)
     }
     expect(new Set(times).size).toBeGreaterThan(1)
-  })
-})
-
-describe('the shutdown of the relay', () => {
-  it('sends a bye with a position on every transport, from which the next run continues', async () => {
-    const devnet = await openDevnet()
-    const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH: '1h' }
-    const relay = await openRelayFor(devnet, settings)
-    await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
-    const query = 'symbols=AAPLc&types=transfer,seal'
-    const listeners = await Promise.all(transports.map((transport) => listenLive({ relay }, transport, query)))
-    transfer({ devnet }, 'AAPLc', 3)
-    for (const listener of listeners) await listener.until(() => listener.messagesOf('transfer').length === 3)
-    await relay.stop()
-    const byes = await Promise.all(
-      listeners.map(async (listener) => {
-        const ending = await listener.closed
-        const bye = listener.messages.at(-1)
-        if (bye?.type !== 'bye') throw new Error(`the last message is ${bye?.type}`)
-        expect(bye.reason).toBe('going_away')
-        expect(sequenceOf(bye.id)).toBeGreaterThanOrEqual(sequenceOf(listener.messagesOf('transfer')[2]?.id))
-        expect(bye.retry_ms).toBeGreaterThan(0)
-        return { bye, ending }
-      }),
-    )
-    expect(byes.map(({ ending }) => ending)).toEqual([
-      { code: 4200, reason: `going_away ${byes[0]?.bye.id}` },
-      { code: 0, reason: 'ended' },
-      { code: 0, reason: 'ended' },
-    ])
-    expect(listeners[1]?.received.at(-1)).toMatchObject({ id: byes[1]?.bye.id })
-    devnet.seal()
-    transfer({ devnet }, 'AAPLc', 1, 77n)
-    const next = await openRelayFor(devnet, settings)
-    for (const [at, transport] of transports.entries()) {
-      const resumed = await listen({ relay: next }, transport, query, byes[at]?.bye.id ?? '')
-      await resumed.waitFor('transfer', ({ raw }) => raw === '77')
-      await resumed.waitFor('seal')
-      expect(resumed.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
-      expect(resumed.messagesOf('transfer').map(({ raw }) => raw)).toEqual(['77'])
-    }
   })
 })

@@ -120,6 +120,12 @@ describe('options', () => {
     expect(other.messagesOf('transfer')).toHaveLength(2)
     expect(other.messagesOf('snapshot')).toHaveLength(1)
     expect(other.messagesOf('token')).toHaveLength(1)
+    const cleared = await connect(stack, '?since=start&stage=sealed&snapshot=false&types=token,transfer')
+    cleared.send({ type: 'subscribe', symbols: ['AAPLc'], since: null, stage: null, snapshot: null })
+    await cleared.waitFor('live')
+    expect(messageTypesOf(cleared.received)).toEqual(['hello', 'subscribed', 'snapshot', 'live'])
+    transfer(stack)
+    await cleared.waitFor('transfer', ({ stage }) => stage === 'preconfirmed')
   })
 
   it('change from the next update on, and those that are not named stay', async () => {
@@ -141,6 +147,8 @@ describe('options', () => {
     await move('AAPLc', 2)
     await move('AAPLc', 4)
     await sendOptions({ min_shares: '5' })
+    // One bad value, and nothing changes.
+    await sendOptions({ symbols: ['METAc'], types: ['nav'], min_shares: '1000', account: ['0x12'] })
     await move('AAPLc', 4)
     await move('AAPLc', 6)
     // The minimum value stays.
@@ -155,25 +163,12 @@ describe('options', () => {
     await move('TSLAc', 10)
     await sendOptions({ types: ['transfer', 'nav'] })
     await move('TSLAc', 11)
-    expect(received()).toEqual(['AAPLc 4', 'AAPLc 6', 'AAPLc 7', 'AAPLc 2', 'TSLAc 11'])
-    expect(listener.messagesOf('error')).toEqual([])
+    await sendOptions({ types: ['nav'] })
+    await sendOptions({ types: null })
+    await move('TSLAc', 12)
+    expect(received()).toEqual(['AAPLc 4', 'AAPLc 6', 'AAPLc 7', 'AAPLc 2', 'TSLAc 11', 'TSLAc 12'])
+    expect(listener.messagesOf('error').map(({ reason }) => reason)).toEqual(['bad_parameter'])
     expect(listener.messagesOf('snapshot').map(({ symbol }) => symbol)).toEqual(['AAPLc', 'TSLAc', 'NVDAc'])
-  })
-
-  it('with one bad value change nothing and add no symbol', async () => {
-    const stack = await openTestStack()
-    const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
-    for (const bad of [{ min_value: '-1' }, { account: ['0x12'] }, { since: 'start' }, { stage: 'sealed' }]) {
-      listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], types: ['nav'], min_shares: '1000', ...bad })
-    }
-    await listener.until(() => listener.messagesOf('error').length === 4)
-    expect(listener.messagesOf('error').map(({ reason }) => reason)).toEqual([
-      ...['bad_parameter', 'bad_parameter', 'since_not_first', 'stage_not_first'],
-    ])
-    listener.send({ type: 'list', req: 2 })
-    expect(await listener.waitFor('subscribed', ({ req }) => req === 2)).toMatchObject({ symbols: ['AAPLc'] })
-    transfer(stack)
-    await listener.waitFor('transfer')
   })
 })
 
@@ -206,22 +201,17 @@ describe('a message before live', () => {
   })
 
   it('that is a second subscription stays a second one, even if it comes early', async () => {
-    const stack = await openTestStack()
-    const listener = await connect(stack, '?symbols=AAPLc&types=transfer')
+    const listener = await connect(await openTestStack(), '?symbols=AAPLc&types=transfer')
     listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], since: 'start' })
     listener.send({ type: 'subscribe', req: 2, symbols: ['TSLAc'], stage: 'sealed' })
     listener.send({ type: 'subscribe', req: 3, symbols: ['TSLAc'] })
     await listener.waitFor('subscribed', ({ req }) => req === 3)
-    expect(messageTypesOf(listener.received)).toEqual([
+    expect(messageTypesOf(listener.received).slice(0, 7)).toEqual([
       ...['hello', 'subscribed', 'snapshot', 'live', 'error', 'error', 'subscribed'],
-      ...listener
-        .messagesOf('snapshot')
-        .slice(1)
-        .map(({ type }) => type),
     ])
-    expect(listener.messagesOf('error').map(({ req, reason }) => [req, reason])).toEqual([
-      [1, 'since_not_first'],
-      [2, 'stage_not_first'],
+    expect(listener.messagesOf('error')).toMatchObject([
+      { req: 1, reason: 'since_not_first' },
+      { req: 2, reason: 'stage_not_first' },
     ])
   })
 })
@@ -250,7 +240,11 @@ describe('a connection', () => {
 
   it('ends with 4000 at the tenth consecutive bad message of any kind', async () => {
     const stack = await openTestStack()
-    const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
+    // The error in the URL does not count.
+    const listener = await connect(stack, '?symbols=AAPLc&types=dividends')
+    await listener.waitFor('error')
+    listener.send({ type: 'subscribe', symbols: ['AAPLc'], types: ['transfer'] })
+    await listener.waitFor('live')
     transfer(stack)
     const { id } = await listener.waitFor('transfer')
     const bad = [
@@ -263,50 +257,73 @@ describe('a connection', () => {
     const ending = await listener.closed
     const [bye] = listener.messagesOf('bye')
     expect(ending).toEqual({ code: 4000, reason: `protocol ${bye?.id}` })
-    expect(listener.messagesOf('error')).toHaveLength(2 * bad.length + 1)
+    expect(listener.messagesOf('error')).toHaveLength(2 * bad.length + 2)
     expect(listener.messages.at(-1)).toBe(bye)
     expect(bye).toMatchObject({ reason: 'protocol', retry_ms: expect.any(Number) })
     expect(sequenceOf(bye?.id)).toBeGreaterThanOrEqual(sequenceOf(id))
-  })
-
-  it('ends with 1009 at a message of more than 4 KiB, measured in bytes', async () => {
-    const stack = await openTestStack()
-    const [binary, text] = [await connect(stack), await connect(stack)]
-    binary.send(new Uint8Array(4_096))
-    expect(await binary.waitFor('error')).toMatchObject({ code: 400, reason: 'binary' })
-    binary.send(new Uint8Array(4_097))
-    expect(await binary.closed).toMatchObject({ code: 1009 })
-    text.send(JSON.stringify({ type: 'ping', more: 'ä'.repeat(2_040) }))
-    expect(await text.closed).toMatchObject({ code: 1009 })
   })
 })
 
 describe('an error in the URL', () => {
   it.each([
-    'symbols=AAPLc&types=dividends',
-    'symbols=AAPLc&stage=final',
-    'symbols=AAPLc&since=yesterday',
-    'symbols=AAPLc&since=',
-    'symbols=AAPLc&snapshot=perhaps',
-    'symbols=AAPLc&min_value=1e9',
-    'symbols=AAPLc&min_shares=-1',
-    'symbols=AAPLc&account=0x12',
-    'symbols=AAPLc&heartbeat=0',
-    'symbols=AAPLc&heartbeat=61',
-    'symbols=AAPLc&symbols=TSLAc',
-    'symbols=APPL',
-    `symbols=${Array(201).fill('AAPLc').join()}`,
-  ])('is reported after hello, and the connection stays: %s', async (query) => {
+    ['symbols=AAPLc&types=dividends', 400],
+    ['symbols=AAPLc&since=', 400],
+    ['symbols=AAPLc&heartbeat=61', 400],
+    ['symbols=', 400],
+    ['symbols=APPL&types=nav&since=start', 404],
+    [`symbols=${Array(201).fill('AAPLc').join()}`, 400],
+  ])('is reported after hello, and the connection stays: %s', async (query, code) => {
     const stack = await openTestStack()
     const listener = await connect(stack, `?${query}`)
-    const { code, message } = await listener.waitFor('error')
-    expect([400, 404]).toContain(code)
-    expect(message.length).toBeGreaterThan(0)
-    expect(listener.messages).toMatchObject([{ type: 'hello', id: null }, { type: 'error' }])
-    expect(listener.received[0]?.text).toContain('"id":null')
-    listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], types: ['transfer'], since: 'now', snapshot: false })
-    const { id } = await listener.waitFor('live')
+    await listener.waitFor('error')
+    expect(listener.messages).toMatchObject([
+      { type: 'hello', id: null },
+      { type: 'error', code, message: expect.stringMatching(/./) },
+    ])
+    listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'] })
+    await listener.waitFor('live')
+    // The other parameters are ignored too.
+    expect(tapeUpdatesOf(listener)).toEqual([])
     transfer(stack, 'TSLAc')
-    expect(sequenceOf((await listener.waitFor('transfer')).id)).toBeGreaterThan(sequenceOf(id))
+    await listener.waitFor('transfer')
   })
+})
+
+describe('the Last-Event-ID of a WebSocket', () => {
+  it('resumes as on the other transports, as a header or a parameter: the header wins, then the parameter, then since', async () => {
+    const stack = await openTestStack()
+    const steady = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
+    transfer(stack, 'AAPLc', 3)
+    await steady.until(() => steady.messagesOf('transfer').length === 3, 'the transfers')
+    const [first = '', second = '', third = ''] = steady.messagesOf('transfer').map(({ id }) => id)
+    for (const [query, header, missed] of [
+      ['', first, [second, third]],
+      ['&since=start', second, [third]],
+      [`&since=start&lastEventId=${first}`, second, [third]],
+      [`&since=start&lastEventId=${first}`, '', [second, third]],
+    ] as const) {
+      const url = `${stack.relay.wsUrl}?symbols=AAPLc&types=transfer&snapshot=false${query}`
+      const listener = await listenWs(url, { headers: { 'last-event-id': header } })
+      await listener.waitFor('live')
+      listener.close()
+      expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
+      expect(tapeUpdatesOf(listener).map(({ id }) => id)).toEqual(missed)
+    }
+  })
+})
+
+it('a first subscription with unknown symbols only lets the next one set since', async () => {
+  const stack = await openTestStack()
+  const steady = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
+  transfer(stack)
+  const { id } = await steady.waitFor('transfer')
+  const listener = await connect(stack)
+  listener.send({ type: 'subscribe', req: 1, symbols: ['APPL'], since: 'start' })
+  listener.send({ type: 'subscribe', req: 2, symbols: ['AAPLc'], types: ['transfer'], since: 'start', snapshot: false })
+  await listener.waitFor('live', (live) => live.replayed > 0)
+  expect(listener.messagesOf('subscribed')).toMatchObject([
+    { req: 1, symbols: [], rejected: [{ symbol: 'APPL', suggest: ['AAPLc'] }] },
+    { req: 2, symbols: ['AAPLc'], rejected: [] },
+  ])
+  expect(tapeUpdatesOf(listener).map((update) => update.id)).toEqual([id])
 })
