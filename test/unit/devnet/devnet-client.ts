@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
+import type { DevnetSubscriptionKind } from '../../../src/devnet/faults/faults.ts'
 import type { Hex } from '../../../src/lib/hex.ts'
 
 const RpcAnswer = z.object({
@@ -42,6 +43,12 @@ export const rpcResult = async (devnet: Devnet, method: string, ...params: unkno
   const { result, error } = await rpcCall(devnet, method, ...params)
   if (error) throw new Error(`${error.code} ${error.message}`)
   return result
+}
+
+/** Calls a contract, and returns the words of the answer. */
+export const callWords = async (devnet: Devnet, to: string, data: string, at: string): Promise<readonly bigint[]> => {
+  const answer = z.string().parse(await rpcResult(devnet, 'eth_call', { to, data }, at))
+  return [...answer.slice(2).matchAll(/.{64}/g)].map(([word]) => BigInt(`0x${word}`))
 }
 
 export const getLogs = async (devnet: Devnet, filter: Record<string, unknown>) =>
@@ -132,6 +139,25 @@ export const openSocket = async (devnet: Devnet) => {
 
 /** Puts a transfer to Carol into the next flashblock and returns its hash. */
 export const sendTransfer = (devnet: Devnet, raw: bigint): Hex => devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw })
+
+/** Makes a flashblock with a transfer of each amount to Carol, and returns its logs. */
+export const makeTransfers = (devnet: Devnet, ...amounts: readonly number[]) => {
+  for (const amount of amounts) sendTransfer(devnet, BigInt(amount))
+  return devnet.makeFlashblock()
+}
+
+/** Makes a block with a transfer of each amount to Carol. */
+export const sealTransfers = (devnet: Devnet, ...amounts: readonly number[]) => {
+  makeTransfers(devnet, ...amounts)
+  return devnet.seal()
+}
+
+/** A socket with these subscriptions. */
+export const openSubscribed = async (devnet: Devnet, ...kinds: readonly DevnetSubscriptionKind[]) => {
+  const link = await openSocket(devnet)
+  for (const kind of kinds) await link.subscribe(kind)
+  return link
+}
 
 /** The amount in each log. */
 export const amounts = (notifications: readonly unknown[]): number[] =>

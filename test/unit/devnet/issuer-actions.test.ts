@@ -2,47 +2,38 @@ import { describe, expect, it } from 'vitest'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { tokenBalanceKey } from '../../../src/devnet/tokens/token-storage.ts'
 import { type Hex, toWord } from '../../../src/lib/hex.ts'
-import { decodeLog, eventNames } from './decode-log.ts'
+import { decodeLog } from './decode-log.ts'
 import { CAROL, startManualDevnet, ZERO } from './devnet-client.ts'
 
 const WAD = 10n ** 18n
 const MEMO: Hex = `0x${'4d'.repeat(32)}`
 const symbol = 'TSLAc'
 
-const recordOf = (devnet: Devnet, which = symbol) => {
-  const address = devnet.tokens.find((token) => token.symbol === which)?.contractAddress
+const recordOf = (devnet: Devnet) => {
+  const address = devnet.tokens.find((token) => token.symbol === symbol)?.contractAddress
   return devnet.list.records().find((record) => record.contract_address === address)
 }
 /** Makes a flashblock and decodes its logs. */
 const decodeFlashblock = (devnet: Devnet) => devnet.makeFlashblock().map(decodeLog)
-const pendingTimestamp = (devnet: Devnet) => BigInt(devnet.chain.pending.timestamp)
-/** Seals blocks until the head has reached this second. */
 const sealUntil = (devnet: Devnet, timestamp: number) => {
   while (devnet.chain.head.timestamp < timestamp) devnet.seal()
 }
+const changedNow = (devnet: Devnet, from: bigint, to: bigint) => [
+  ['MultiplierUpdated', to],
+  ['UIMultiplierUpdated', from, to, BigInt(devnet.chain.pending.timestamp)],
+]
 
 describe('an immediate split', () => {
   it('emits two logs, and the list has the multiplier once the block is sealed', async () => {
     const devnet = await startManualDevnet()
-    const now = pendingTimestamp(devnet)
     const hash = devnet.issuer.split({ symbol, to: '2' })
     const logs = devnet.makeFlashblock()
-    expect(logs.map(decodeLog)).toEqual([
-      ['MultiplierUpdated', 2n * WAD],
-      ['UIMultiplierUpdated', WAD, 2n * WAD, now],
-    ])
-    expect(new Set(logs.map(({ transactionHash }) => transactionHash))).toEqual(new Set([hash]))
-    expect(recordOf(devnet)?.multiplier).toBe('1')
-    devnet.seal()
-    expect(recordOf(devnet)?.multiplier).toBe('2')
-  })
-
-  it('starts from the result of another in the same flashblock', async () => {
-    const devnet = await startManualDevnet()
-    const now = pendingTimestamp(devnet)
-    devnet.issuer.split({ symbol, to: '2' })
+    expect(logs.map(decodeLog)).toEqual(changedNow(devnet, WAD, 2n * WAD))
+    expect(logs.map(({ transactionHash }) => transactionHash)).toEqual([hash, hash])
+    // Another in the same block starts from its result.
     devnet.issuer.split({ symbol, to: '6.000000000000000001' })
-    expect(decodeFlashblock(devnet).at(-1)).toEqual(['UIMultiplierUpdated', 2n * WAD, 6n * WAD + 1n, now])
+    expect(decodeFlashblock(devnet)).toEqual(changedNow(devnet, 2n * WAD, 6n * WAD + 1n))
+    expect(recordOf(devnet)?.multiplier).toBe('1')
     devnet.seal()
     expect(recordOf(devnet)?.multiplier).toBe('6.000000000000000001')
   })
@@ -54,26 +45,10 @@ describe('an immediate split', () => {
     devnet.issuer.split({ symbol, to: '3' })
     expect(decodeFlashblock(devnet).slice(1)).toEqual([
       ['UIMultiplierUpdateCancelled', 2n * WAD, BigInt(effectiveAt)],
-      ['MultiplierUpdated', 3n * WAD],
-      ['UIMultiplierUpdated', WAD, 3n * WAD, pendingTimestamp(devnet)],
+      ...changedNow(devnet, WAD, 3n * WAD),
     ])
     sealUntil(devnet, effectiveAt)
     expect(recordOf(devnet)?.multiplier).toBe('3')
-  })
-
-  it.each([
-    ['dropped', (devnet: Devnet, hash: Hex) => void devnet.faults.drop(hash), () => {}],
-    ['reorganised away', () => {}, (devnet: Devnet, hash: Hex) => void devnet.reorg(1, [hash])],
-  ])('is undone when its transaction is %s', async (_, beforeSeal, afterSeal) => {
-    const devnet = await startManualDevnet()
-    const hash = devnet.issuer.split({ symbol, to: '2' })
-    devnet.makeFlashblock()
-    beforeSeal(devnet, hash)
-    devnet.seal()
-    afterSeal(devnet, hash)
-    expect(recordOf(devnet)?.multiplier).toBe('1')
-    devnet.issuer.split({ symbol, to: '3' })
-    expect(decodeFlashblock(devnet).at(-1)).toEqual(['UIMultiplierUpdated', WAD, 3n * WAD, pendingTimestamp(devnet)])
   })
 })
 
@@ -97,78 +72,112 @@ describe('a scheduled split', () => {
     expect(decodeFlashblock(devnet)).toEqual([['UIMultiplierUpdated', 20n * WAD, 40n * WAD, BigInt(effectiveAt + 60)]])
   })
 
-  it('is refused while another is pending, until that one is cancelled', async () => {
+  it('is refused for the past, and while another is pending, until that one is cancelled', async () => {
     const devnet = await startManualDevnet()
-    const effectiveAt = devnet.chain.pending.timestamp + 4
+    const now = devnet.chain.pending.timestamp
+    const effectiveAt = now + 4
+    devnet.issuer.split({ symbol, to: '4', effectiveAt: now })
     devnet.issuer.split({ symbol, to: '2', effectiveAt })
     devnet.issuer.split({ symbol, to: '3', effectiveAt })
     devnet.issuer.cancelSplit({ symbol })
     devnet.issuer.cancelSplit({ symbol })
-    expect(decodeFlashblock(devnet).slice(1)).toEqual([['UIMultiplierUpdateCancelled', 2n * WAD, BigInt(effectiveAt)]])
-    expect(devnet.seal().transactions).toHaveLength(4)
+    expect(decodeFlashblock(devnet)).toEqual([
+      ['UIMultiplierUpdated', WAD, 2n * WAD, BigInt(effectiveAt)],
+      ['UIMultiplierUpdateCancelled', 2n * WAD, BigInt(effectiveAt)],
+    ])
+    expect(devnet.seal().transactions).toHaveLength(5)
     sealUntil(devnet, effectiveAt)
     expect(recordOf(devnet)?.multiplier).toBe('1')
   })
-
-  it('is refused for the past', async () => {
-    const devnet = await startManualDevnet()
-    devnet.issuer.split({ symbol, to: '2', effectiveAt: devnet.chain.pending.timestamp })
-    expect(decodeFlashblock(devnet)).toEqual([])
-  })
 })
 
-describe('an announcement', () => {
-  it('surrounds the logs of the dividend that it announces', async () => {
+describe('a call of the issuer', () => {
+  const [description, uri] = ['Cash dividend', 'https://example.invalid/dividend']
+  const byOperator = expect.stringMatching(/^0x0{24}[0-9a-f]{40}$/)
+  const split = (devnet: Devnet) => ({ to: '2', effectiveAt: devnet.chain.pending.timestamp + 60 })
+
+  it.each<[string, (devnet: Devnet) => Hex, (devnet: Devnet) => unknown]>([
+    [
+      'a dividend, with the announcement around the change',
+      ({ issuer }) => issuer.dividend({ symbol, to: '1.0005', id: 'div-1', description, uri }),
+      (devnet) => [
+        ['Announcement', byOperator, 'div-1', description, uri],
+        ...changedNow(devnet, WAD, 1_000_500_000_000_000_000n),
+        ['EndAnnouncement', 'div-1'],
+      ],
+    ],
+    [
+      'an announced schedule',
+      (devnet) => devnet.issuer.announce({ symbol, id: 'split-1', split: split(devnet) }),
+      (devnet) => [
+        ['Announcement', byOperator, 'split-1', '', ''],
+        ['UIMultiplierUpdated', WAD, 2n * WAD, BigInt(split(devnet).effectiveAt)],
+        ['EndAnnouncement', 'split-1'],
+      ],
+    ],
+    [
+      'a notice',
+      ({ issuer }) => issuer.announce({ symbol, id: 'note-1' }),
+      () => [
+        ['Announcement', byOperator, 'note-1', '', ''],
+        ['EndAnnouncement', 'note-1'],
+      ],
+    ],
+    [
+      'a mint with a memo, which the custodian sends',
+      ({ issuer }) => issuer.transferWithMemo({ symbol, from: ZERO, to: CAROL, raw: 7n, memo: MEMO }),
+      ({ custodian }) => [
+        ['Transfer', toWord(0n), toWord(CAROL), 7n],
+        ['Memo', toWord(custodian), MEMO],
+      ],
+    ],
+    [
+      'a new name and symbol',
+      ({ issuer }) => issuer.rename({ symbol, to: 'TSLRc', name: 'Tesla Robotics Ärö' }),
+      () => [['NameUpdated', byOperator, 'Tesla Robotics Ärö'], ['EIP712DomainChanged'], ['SymbolUpdated', byOperator, 'TSLRc']],
+    ],
+    [
+      'other details, with an empty value for a removed field',
+      ({ issuer }) => issuer.updateDetails({ symbol, uri, metadata: { lei: 'X', old: '' }, supplyCap: 5n }),
+      () => [
+        ['ContractURIUpdated'],
+        ['ExtraMetadataUpdated', 'lei', 'X'],
+        ['ExtraMetadataUpdated', 'old', ''],
+        ['SupplyCapUpdated', byOperator, 2n ** 128n - 1n, 5n],
+      ],
+    ],
+    [
+      'a second supply cap, which names the first',
+      (devnet) => {
+        devnet.issuer.updateDetails({ symbol, supplyCap: 5n })
+        devnet.makeFlashblock()
+        return devnet.issuer.updateDetails({ symbol, supplyCap: 6n })
+      },
+      () => [['SupplyCapUpdated', byOperator, 5n, 6n]],
+    ],
+  ])('is one transaction: %s', async (_, act, expected) => {
     const devnet = await startManualDevnet()
-    const now = pendingTimestamp(devnet)
-    const [description, uri] = ['Cash dividend', 'https://example.invalid/dividend']
-    devnet.issuer.dividend({ symbol, to: '1.0005', id: 'div-1', description, uri })
+    const hash = act(devnet)
     const logs = devnet.makeFlashblock()
-    const [announcement, ...rest] = logs.map(decodeLog)
-    expect(announcement).toEqual(['Announcement', expect.stringMatching(/^0x0{24}/), 'div-1', description, uri])
-    expect(rest).toEqual([
-      ['MultiplierUpdated', 1_000_500_000_000_000_000n],
-      ['UIMultiplierUpdated', WAD, 1_000_500_000_000_000_000n, now],
-      ['EndAnnouncement', 'div-1'],
-    ])
-    expect(new Set(logs.map(({ transactionHash }) => transactionHash)).size).toBe(1)
+    expect(logs.map(decodeLog)).toEqual(expected(devnet))
+    expect(new Set(logs.map(({ transactionHash }) => transactionHash))).toEqual(new Set([hash]))
   })
 
-  it('may announce a schedule, or be only a notice', async () => {
+  it('that pauses emits its own features, while the list has all paused features', async () => {
     const devnet = await startManualDevnet()
-    const effectiveAt = devnet.chain.pending.timestamp + 60
-    devnet.issuer.announce({ symbol, id: 'split-1', split: { to: '2', effectiveAt } })
-    expect(eventNames(devnet.makeFlashblock())).toEqual(['Announcement', 'UIMultiplierUpdated', 'EndAnnouncement'])
-    devnet.issuer.announce({ symbol, id: 'note-1' })
-    expect(eventNames(devnet.makeFlashblock())).toEqual(['Announcement', 'EndAnnouncement'])
-  })
-})
-
-describe('a pause', () => {
-  it('emits the features of the call, while the list has all paused features', async () => {
-    const devnet = await startManualDevnet()
-    const observed: unknown[] = []
-    for (const [action, features] of [
-      ['pause', [1, 0]],
-      ['pause', [1, 3]],
-      ['unpause', [0, 2]],
+    for (const [action, name, features, listed] of [
+      ['pause', 'Paused', [1, 0], [0, 1]],
+      ['pause', 'Paused', [1, 3], [0, 1, 3]],
+      ['unpause', 'Unpaused', [0, 2], [1, 3]],
     ] as const) {
       devnet.issuer[action]({ symbol, features })
-      const [name, updater, decoded] = decodeFlashblock(devnet)[0] ?? []
-      expect(updater).toMatch(/^0x0{24}[0-9a-f]{40}$/)
+      expect(decodeFlashblock(devnet)).toEqual([[name, byOperator, features]])
       devnet.seal()
-      observed.push([name, decoded, recordOf(devnet)?.paused_features])
+      expect(recordOf(devnet)?.paused_features).toEqual(listed)
     }
-    expect(observed).toEqual([
-      ['Paused', [1, 0], [0, 1]],
-      ['Paused', [1, 3], [0, 1, 3]],
-      ['Unpaused', [0, 2], [1, 3]],
-    ])
   })
-})
 
-describe('a memo', () => {
-  it('follows its transfer, and Seized follows the memo of a seizure', async () => {
+  it('that seizes is a transfer, its memo and Seized, by the operator', async () => {
     const devnet = await startManualDevnet()
     devnet.issuer.transferWithMemo({ symbol, to: CAROL, raw: 7n, memo: MEMO })
     devnet.issuer.seize({ symbol, from: CAROL, raw: 5n, memo: MEMO })
@@ -186,28 +195,12 @@ describe('a memo', () => {
     expect(devnet.chain.valueAt(tokenBalanceKey(devnet.list.addressOf(symbol), CAROL), 'pending')).toBe(2n)
   })
 
-  it('follows a mint that the custodian sends', async () => {
-    const devnet = await startManualDevnet()
-    devnet.issuer.transferWithMemo({ symbol, from: ZERO, to: CAROL, raw: 7n, memo: MEMO })
-    expect(decodeFlashblock(devnet).map(([name, by]) => [name, by])).toEqual([
-      ['Transfer', toWord(0n)],
-      ['Memo', toWord(devnet.custodian)],
-    ])
-  })
-})
-
-describe('a new name or symbol', () => {
-  it('is on the list once it is sealed, while the old symbol still finds the token', async () => {
+  it('that renames leaves the old symbol as a name of the token', async () => {
     const devnet = await startManualDevnet()
     const address = devnet.list.addressOf(symbol)
-    devnet.issuer.rename({ symbol, to: 'TSLRc', name: 'Tesla Robotics Ärö' })
-    expect(decodeFlashblock(devnet).map(([name, updater, to]) => [name, to ?? updater])).toEqual([
-      ['NameUpdated', 'Tesla Robotics Ärö'],
-      ['EIP712DomainChanged', undefined],
-      ['SymbolUpdated', 'TSLRc'],
-    ])
+    devnet.issuer.rename({ symbol, to: 'TSLRc' })
+    devnet.makeFlashblock()
     devnet.seal()
-    expect(recordOf(devnet)).toMatchObject({ symbol: 'TSLRc', name: 'Tesla Robotics Ärö' })
     expect([devnet.list.addressOf(symbol), devnet.list.addressOf('TSLRc')]).toEqual([address, address])
   })
 
@@ -221,28 +214,12 @@ describe('a new name or symbol', () => {
     expect(recordOf(devnet)).toMatchObject({ symbol: 'TSLA', multiplier: '7', paused_features: [9] })
   })
 
-  it('is refused at once if it is too long for a slot or changes nothing', async () => {
+  it.each<[string, ({ issuer }: Devnet) => Hex, string]>([
+    ['a name that is too long for a slot', ({ issuer }) => issuer.rename({ symbol, name: 'x'.repeat(32) }), 'longer than 31 bytes'],
+    ['nothing to change', ({ issuer }) => issuer.rename({ symbol }), 'there is nothing to do'],
+    ['a multiplier of zero', ({ issuer }) => issuer.split({ symbol, to: '0' }), 'a multiplier is above zero'],
+  ])('is refused at once for %s', async (_, act, message) => {
     const devnet = await startManualDevnet()
-    expect(() => devnet.issuer.rename({ symbol, name: 'x'.repeat(32) })).toThrow('longer than 31 bytes')
-    expect(() => devnet.issuer.rename({ symbol })).toThrow('there is nothing to do')
-    expect(() => devnet.issuer.split({ symbol, to: '0' })).toThrow('a multiplier is above zero')
-  })
-})
-
-describe('other token details', () => {
-  it('change in one transaction, with an empty value for a removed field', async () => {
-    const devnet = await startManualDevnet()
-    devnet.issuer.updateDetails({ symbol, uri: 'https://example.invalid/2', metadata: { lei: 'X', old: '' }, supplyCap: 5n })
-    devnet.issuer.updateDetails({ symbol, supplyCap: 6n })
-    const decoded = decodeFlashblock(devnet)
-    expect(decoded.slice(0, 3)).toEqual([
-      ['ContractURIUpdated'],
-      ['ExtraMetadataUpdated', 'lei', 'X'],
-      ['ExtraMetadataUpdated', 'old', ''],
-    ])
-    expect(decoded.slice(3).map(([name, , from, to]) => [name, from, to])).toEqual([
-      ['SupplyCapUpdated', 2n ** 128n - 1n, 5n],
-      ['SupplyCapUpdated', 5n, 6n],
-    ])
+    expect(() => act(devnet)).toThrow(message)
   })
 })

@@ -1,60 +1,53 @@
 import { describe, expect, it } from 'vitest'
-import { amounts, BlockSchema, getLogs, openSocket, rpcCall, rpcResult, sendTransfer, startManualDevnet } from '../devnet-client.ts'
+import { quantity } from '../../../../src/lib/hex.ts'
+import {
+  amounts,
+  BlockSchema,
+  getLogs,
+  openSocket,
+  rpcCall,
+  rpcResult,
+  sealTransfers,
+  startManualDevnet,
+} from '../devnet-client.ts'
 
-const quantity = (amount: number) => `0x${amount.toString(16)}`
-
-describe('a wrong chain id', () => {
-  it('is answered over HTTP and over a socket until the fault ends', async () => {
-    const devnet = await startManualDevnet()
-    devnet.faults.chainId = 1
-    expect((await rpcCall(devnet, 'eth_chainId')).result).toBe('0x1')
-    expect((await (await openSocket(devnet)).call('eth_chainId')).result).toBe('0x1')
-    devnet.faults.clear()
-    expect((await rpcCall(devnet, 'eth_chainId')).result).toBe('0x509db21')
-  })
+it('a wrong chain id is answered over HTTP and over a socket until the fault ends', async () => {
+  const devnet = await startManualDevnet()
+  devnet.faults.chainId = 1
+  expect((await rpcCall(devnet, 'eth_chainId')).result).toBe('0x1')
+  expect((await (await openSocket(devnet)).call('eth_chainId')).result).toBe('0x1')
+  devnet.faults.clear()
+  expect((await rpcCall(devnet, 'eth_chainId')).result).toBe('0x509db21')
 })
 
-describe('the request counts', () => {
-  it('contain every request, by method and by kind', async () => {
-    const devnet = await startManualDevnet()
-    const received = devnet.until(() => devnet.requests.eth_getLogs === 2)
-    await getLogs(devnet, { fromBlock: 'latest' })
-    await (await openSocket(devnet)).call('eth_getLogs', { fromBlock: 'latest' })
-    await received
-    await rpcCall(devnet, 'eth_unknown')
-    expect(devnet.requests).toMatchObject({ eth_getLogs: 2, post: 2, socket: 1, list: 0, unknown: 1, eth_subscribe: 0 })
-  })
+it('the request counts contain every request, by method and by kind', async () => {
+  const devnet = await startManualDevnet()
+  const received = devnet.until(() => devnet.requests.eth_getLogs === 2)
+  await getLogs(devnet, { fromBlock: 'latest' })
+  await (await openSocket(devnet)).call('eth_getLogs', { fromBlock: 'latest' })
+  await received
+  await rpcCall(devnet, 'eth_unknown')
+  expect(devnet.requests).toMatchObject({ eth_getLogs: 2, post: 2, socket: 1, list: 0, unknown: 1, eth_subscribe: 0 })
 })
 
-describe('strict filters', () => {
-  it.each(['fromBlock', 'toBlock'])('refuse blockHash beside %s', async (bound) => {
-    const devnet = await startManualDevnet()
-    devnet.faults.strictFilters = true
-    const { error } = await rpcCall(devnet, 'eth_getLogs', { blockHash: devnet.chain.head.hash, [bound]: 'latest' })
-    expect(error).toEqual({ code: -32602, message: 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other' })
-  })
+it.each(['fromBlock', 'toBlock'])('strict filters refuse blockHash beside %s', async (bound) => {
+  const devnet = await startManualDevnet()
+  devnet.faults.strictFilters = true
+  const { error } = await rpcCall(devnet, 'eth_getLogs', { blockHash: devnet.chain.head.hash, [bound]: 'latest' })
+  expect(error).toEqual({ code: -32602, message: 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other' })
 })
 
 describe('an unindexed block', () => {
-  it('answers no logs by its hash for some requests, and then its logs', async () => {
+  it('answers no logs by its hash for some requests, and always its logs in a range', async () => {
     const devnet = await startManualDevnet()
-    sendTransfer(devnet, 1n)
-    devnet.makeFlashblock()
-    const { hash } = devnet.seal()
+    const { hash, number } = sealTransfers(devnet, 1)
     const emptyBlock = devnet.seal()
     devnet.faults.emptyLogs = 2
+    const range = { fromBlock: quantity(number) }
     const answers = []
-    for (const blockHash of [hash, emptyBlock.hash, hash, hash]) answers.push(amounts(await getLogs(devnet, { blockHash })))
-    expect(answers).toEqual([[], [], [], [1]])
-  })
-
-  it('answers its logs in a range', async () => {
-    const devnet = await startManualDevnet()
-    sendTransfer(devnet, 1n)
-    devnet.makeFlashblock()
-    devnet.seal()
-    devnet.faults.emptyLogs = 1
-    expect(amounts(await getLogs(devnet, { fromBlock: 'latest' }))).toEqual([1])
+    for (const filter of [range, { blockHash: hash }, { blockHash: emptyBlock.hash }, { blockHash: hash }, { blockHash: hash }])
+      answers.push(amounts(await getLogs(devnet, filter)))
+    expect(answers).toEqual([[1], [], [], [], [1]])
   })
 
   it('is not found by its hash for some requests', async () => {
@@ -81,13 +74,9 @@ describe('a finality tag', () => {
   it('stays at its depth behind latest, and never goes back', async () => {
     const devnet = await startManualDevnet({ safeDepth: 2, finalizedDepth: 4 })
     const { number } = devnet.chain.head
-    const depths = async () => {
-      const numbers = []
-      for (const tag of ['safe', 'finalized']) {
-        numbers.push(Number(BlockSchema.parse(await rpcResult(devnet, 'eth_getBlockByNumber', tag, false)).number) - number)
-      }
-      return numbers
-    }
+    const depthOf = async (tag: string) =>
+      Number(BlockSchema.parse(await rpcResult(devnet, 'eth_getBlockByNumber', tag, false)).number) - number
+    const depths = async () => [await depthOf('safe'), await depthOf('finalized')]
     expect(await depths()).toEqual([-2, -4])
     devnet.seal()
     expect(await depths()).toEqual([-1, -3])
@@ -97,46 +86,23 @@ describe('a finality tag', () => {
 })
 
 describe('a refusal of too many logs that suggests a range', () => {
-  it('leads to all logs', async () => {
+  it.each([
+    ['up to the block before the one that exceeds the bound', 0, 3, [0, 1]],
+    ['of one block if that alone exceeds it', 3, 5, [3, 3]],
+    ['nothing for a single block, which is answered in full', 3, 3, [40, 41, 42, 43]],
+  ])('names a range %s', async (_, from, to, expected) => {
     const devnet = await startManualDevnet()
     const first = devnet.chain.pending.number
-    for (const block of [1, 2, 3, 4]) {
-      for (let log = 0; log < block; log++) sendTransfer(devnet, BigInt(10 * block + log))
-      devnet.makeFlashblock()
-      devnet.seal()
-    }
+    for (const block of [1, 2, 3, 4]) sealTransfers(devnet, ...Array.from({ length: block }, (__, log) => 10 * block + log))
     Object.assign(devnet.faults, { resultsBound: 3, suggestRange: true })
-    const ranges: number[][] = []
-    const found: number[] = []
-    for (let from = first; from <= first + 3; ) {
-      let to = first + 3
-      const filter = () => ({ fromBlock: quantity(from), toBlock: quantity(to) })
-      const { error } = await rpcCall(devnet, 'eth_getLogs', filter())
-      if (error) {
-        expect(error.code).toBe(-32602)
-        const [, a, b] = /^query exceeds max results 3, retry with the range (\d+)-(\d+)$/.exec(error.message) ?? []
-        expect(Number(a)).toBe(from)
-        to = Number(b)
-      }
-      found.push(...amounts(await getLogs(devnet, filter())))
-      ranges.push([from - first, to - first])
-      from = to + 1
+    const filter = { fromBlock: quantity(first + from), toBlock: quantity(first + to) }
+    if (from === to) {
+      expect(amounts(await getLogs(devnet, filter))).toEqual(expected)
+      expect(amounts(await getLogs(devnet, { blockHash: devnet.chain.head.hash }))).toEqual(expected)
+      return
     }
-    expect(ranges).toEqual([
-      [0, 1],
-      [2, 2],
-      [3, 3],
-    ])
-    expect(found).toEqual([10, 20, 21, 30, 31, 32, 40, 41, 42, 43])
-  })
-
-  it('never occurs for a single block, which is answered in full', async () => {
-    const devnet = await startManualDevnet()
-    for (const raw of [1n, 2n]) sendTransfer(devnet, raw)
-    devnet.makeFlashblock()
-    const { hash } = devnet.seal()
-    Object.assign(devnet.faults, { resultsBound: 1, suggestRange: true })
-    expect(amounts(await getLogs(devnet, { blockHash: hash }))).toEqual([1, 2])
-    expect(amounts(await getLogs(devnet, { fromBlock: 'latest' }))).toEqual([1, 2])
+    const [a = 0, b = 0] = expected
+    const message = `query exceeds max results 3, retry with the range ${first + a}-${first + b}`
+    expect((await rpcCall(devnet, 'eth_getLogs', filter)).error).toEqual({ code: -32602, message })
   })
 })

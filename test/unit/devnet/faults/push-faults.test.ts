@@ -2,8 +2,29 @@ import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
-import { subscriptionKinds } from '../../../../src/devnet/faults/faults.ts'
-import { amounts, getLogs, openSocket, rpcResult, sendTransfer, startManualDevnet } from '../devnet-client.ts'
+import { type Faults, subscriptionKinds } from '../../../../src/devnet/faults/faults.ts'
+import {
+  amounts,
+  getLogs,
+  makeTransfers,
+  openSocket,
+  openSubscribed,
+  rpcResult,
+  sealTransfers,
+  startManualDevnet,
+} from '../devnet-client.ts'
+
+/** A devnet with a fault, and a socket that is subscribed to its pending logs. */
+const openFaulty = async (faults: Partial<Faults> = {}) => {
+  const devnet = await startManualDevnet()
+  const link = await openSubscribed(devnet, 'pendingLogs')
+  Object.assign(devnet.faults, faults)
+  const pushed = async () => {
+    await link.flush()
+    return amounts(link.notifications.flat())
+  }
+  return { devnet, link, pushed }
+}
 
 /** Opens a socket that the devnet refuses, and returns the HTTP answer. */
 const connectRefused = async (devnet: Devnet) => {
@@ -14,64 +35,50 @@ const connectRefused = async (devnet: Devnet) => {
   return response
 }
 
-describe('a silent subscription', () => {
-  it.each(subscriptionKinds)('to %s stays open and pushes nothing', async (kind) => {
+describe.each(subscriptionKinds)('a subscription to %s', (kind) => {
+  const others = subscriptionKinds.filter((known) => known !== kind)
+
+  it('that is silent stays open and pushes nothing, while the others push', async () => {
     const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
+    const [link, other] = [await openSubscribed(devnet), await openSubscribed(devnet, ...others)]
     devnet.faults.silent = [kind]
     expect((await link.subscribe(kind)).result).toMatch(/^0x/)
-    sendTransfer(devnet, 1n)
-    devnet.makeFlashblock()
-    devnet.seal()
-    await link.flush()
-    expect(link.notifications).toEqual([])
+    sealTransfers(devnet, 1)
+    for (const each of [link, other]) await each.flush()
+    expect([link.notifications.length, other.notifications.length]).toEqual([0, 2])
     devnet.faults.clear()
-    sendTransfer(devnet, 2n)
-    devnet.makeFlashblock()
-    devnet.seal()
+    sealTransfers(devnet, 2)
     await link.waitUntil(() => link.notifications.length === 1)
   })
 
-  it('to pendingLogs does not affect logs and newHeads', async () => {
+  it('that is refused gets the error -32602, and no other does', async () => {
     const devnet = await startManualDevnet()
+    devnet.faults.refused = [kind]
     const link = await openSocket(devnet)
-    devnet.faults.silent = ['pendingLogs']
-    for (const kind of subscriptionKinds) await link.subscribe(kind)
-    sendTransfer(devnet, 1n)
-    devnet.makeFlashblock()
-    devnet.seal()
-    await link.flush()
-    expect(link.notifications).toHaveLength(2)
+    expect((await link.subscribe(kind, {})).error?.code).toBe(-32602)
+    for (const other of others) expect((await link.subscribe(other)).error).toBeUndefined()
   })
 })
 
-describe('a frozen node', () => {
-  it('keeps its sockets open and sends nothing, not even a pong', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
-    await link.subscribe('pendingLogs', {})
-    devnet.faults.frozen = true
+describe('sockets', () => {
+  it('of a frozen node stay open and get nothing, not even a pong', async () => {
+    const { devnet, link } = await openFaulty({ frozen: true })
     const received: string[] = []
     link.socket.on('pong', () => received.push('pong'))
     link.socket.on('message', () => received.push('message'))
     link.socket.ping()
     link.socket.send('{}')
-    sendTransfer(devnet, 1n)
-    devnet.makeFlashblock()
+    makeTransfers(devnet, 1)
     await rpcResult(devnet, 'eth_chainId')
     devnet.faults.frozen = false
     const pong = once(link.socket, 'pong')
     link.socket.ping('thawed')
     expect(String((await pong)[0])).toBe('thawed')
-    expect(received).toEqual(['pong'])
-    expect(devnet.sockets()).toBe(1)
+    expect([received, devnet.sockets()]).toEqual([['pong'], 1])
   })
-})
 
-describe('sockets', () => {
   it('are cut, and may reconnect', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
+    const { devnet, link } = await openFaulty()
     const closed = once(link.socket, 'close')
     devnet.faults.cutSockets()
     expect((await closed)[0]).toBe(1006)
@@ -80,8 +87,7 @@ describe('sockets', () => {
   })
 
   it('are dropped, and refused until the faults are cleared', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
+    const { devnet, link } = await openFaulty()
     const closed = once(link.socket, 'close')
     devnet.faults.dropSockets()
     await closed
@@ -99,91 +105,60 @@ describe('sockets', () => {
   })
 })
 
-describe('a refused subscription', () => {
-  it.each(subscriptionKinds)('to %s gets the error -32602', async (kind) => {
-    const devnet = await startManualDevnet()
-    devnet.faults.refused = [kind]
-    const link = await openSocket(devnet)
-    expect((await link.subscribe(kind, {})).error?.code).toBe(-32602)
-    for (const other of subscriptionKinds.filter((known) => known !== kind))
-      expect((await link.subscribe(other)).error).toBeUndefined()
-  })
-})
-
-describe('notifications', () => {
-  it('are repeated with the fault `repeats`', async () => {
-    const devnet = await startManualDevnet()
-    devnet.faults.repeats = 3
-    const link = await openSocket(devnet)
-    await link.subscribe('pendingLogs', {})
-    sendTransfer(devnet, 1n)
-    devnet.makeFlashblock()
-    await link.flush()
-    expect(amounts(link.notifications)).toEqual([1, 1, 1])
-  })
-})
-
-describe('a lost flashblock', () => {
-  it('is never pushed, and is in the sealed block', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
-    await link.subscribe('pendingLogs', {})
-    for (const raw of [1n, 2n, 3n]) {
-      devnet.faults.lostFlashes = raw === 2n ? 1 : 0
-      sendTransfer(devnet, raw)
-      devnet.makeFlashblock()
+describe('flashblocks of one transfer each', () => {
+  it.each<[string, readonly Partial<Faults>[], number[]]>([
+    ['are repeated', [{ repeats: 3 }], [1, 1, 1]],
+    ['lose the next ones', [{}, { lostFlashes: 1 }, {}], [1, 3]],
+    ['lose every second one', [{ loseEvery: 2 }, {}, {}, {}, {}], [1, 3, 5]],
+    ['count anew when the fault is set again', [{ loseEvery: 2 }, { loseEvery: 0 }, {}, { loseEvery: 2 }, {}], [1, 2, 3, 4]],
+    ['hold the last log back until the next one', [{ holdsLastLog: true }, {}, {}], [1, 2]],
+    ['catch up in order once a delay ends', [{ pushDelayBlocks: 3 }, {}, {}, { pushDelayBlocks: 0 }], [1, 2, 3, 4]],
+  ])('%s', async (_, changes, expected) => {
+    const { devnet, pushed } = await openFaulty()
+    for (const [index, faults] of changes.entries()) {
+      Object.assign(devnet.faults, faults)
+      makeTransfers(devnet, index + 1)
     }
-    const { hash } = devnet.seal()
-    await link.flush()
-    expect(amounts(link.notifications)).toEqual([1, 3])
-    expect(amounts(await getLogs(devnet, { blockHash: hash }))).toEqual([1, 2, 3])
+    expect(await pushed()).toEqual(expected)
+    // HTTP reads and the sealed block have all of them.
+    const sent = changes.map((_, index) => index + 1)
+    expect(amounts(await getLogs(devnet, { fromBlock: 'pending', toBlock: 'pending' }))).toEqual(sent)
+    expect(amounts(devnet.seal().logs)).toEqual(sent)
   })
 
-  it('is every n-th with the fault `loseEvery`', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
-    await link.subscribe('pendingLogs', {})
-    devnet.faults.loseEvery = 2
-    for (const raw of [1n, 2n, 3n, 4n, 5n]) {
-      sendTransfer(devnet, raw)
-      devnet.makeFlashblock()
+  it('arrive some blocks late with a delay, while heads are on time', async () => {
+    const { devnet, link } = await openFaulty({ pushDelayBlocks: 2 })
+    await link.subscribe('newHeads')
+    for (const [raw, expected] of [[], [1], [2], [3]].entries()) {
+      const { hash } = sealTransfers(devnet, raw + 1)
+      await link.flush()
+      const [head, ...logs] = link.notifications.splice(0)
+      expect(head).toMatchObject({ hash })
+      expect(amounts(logs)).toEqual(expected)
     }
-    await link.flush()
-    expect(amounts(link.notifications)).toEqual([1, 3, 5])
   })
 
-  it('is counted anew when the fault is set again', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
-    await link.subscribe('pendingLogs', {})
-    for (const [index, loseEvery] of [2, 0, 0, 2, 2].entries()) {
-      devnet.faults.loseEvery = loseEvery
-      sendTransfer(devnet, BigInt(index))
-      devnet.makeFlashblock()
-    }
+  it('arrive with a delay, in the older shape, with the logs that were pending when they were made', async () => {
+    const { devnet, link } = await openFaulty({ shape: 'all', pushDelayBlocks: 1 })
+    for (const raw of [1, 2]) makeTransfers(devnet, raw)
+    devnet.seal()
     await link.flush()
-    expect(amounts(link.notifications)).toEqual([0, 1, 2, 3])
+    expect(link.notifications.map((result) => amounts([result].flat()))).toEqual([[1], [1, 2]])
   })
 })
 
 describe('logs out of order', () => {
   it('are shuffled within a flashblock, none at its own index, and equally for every subscriber', async () => {
-    const devnet = await startManualDevnet()
-    const [first, second] = [await openSocket(devnet), await openSocket(devnet)]
-    for (const link of [first, second]) await link.subscribe('pendingLogs', {})
-    devnet.faults.shuffle = true
-    const flashblocks = [[1, 2], [3], [4, 5, 6, 7, 8]]
-    for (const flashblock of flashblocks) {
-      for (const raw of flashblock) sendTransfer(devnet, BigInt(raw))
-      devnet.makeFlashblock()
-    }
-    for (const link of [first, second]) await link.flush()
-    const pushed = amounts(first.notifications)
-    expect(pushed.slice(0, 3)).toEqual([2, 1, 3])
-    expect(pushed.toSorted()).toEqual(flashblocks.flat())
-    expect(pushed.filter((raw, index) => raw === index + 1)).toEqual([3])
-    expect(second.notifications).toEqual(first.notifications)
-    expect(amounts(devnet.seal().logs)).toEqual(flashblocks.flat())
+    const { devnet, link, pushed } = await openFaulty({ shuffle: true })
+    const second = await openSubscribed(devnet, 'pendingLogs')
+    for (const flashblock of [[1, 2], [3], [4, 5, 6, 7, 8]]) makeTransfers(devnet, ...flashblock)
+    const logs = await pushed()
+    expect(logs.slice(0, 3)).toEqual([2, 1, 3])
+    expect(logs.toSorted()).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+    expect(logs.filter((raw, index) => raw === index + 1)).toEqual([3])
+    await second.flush()
+    expect(second.notifications).toEqual(link.notifications)
+    expect(amounts(devnet.seal().logs)).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
   })
 
   it('are shuffled in the older shape too, and with a filter', async () => {
@@ -191,65 +166,12 @@ describe('logs out of order', () => {
     devnet.faults.shuffle = true
     const link = await openSocket(devnet)
     await link.subscribe('pendingLogs', { address: devnet.list.addressOf('AAPLc') })
-    sendTransfer(devnet, 1n)
+    devnet.transfer({ symbol: 'AAPLc', raw: 1n })
     for (let others = 0; others < 5; others++) devnet.transfer({ symbol: 'TSLAc', raw: 9n })
-    sendTransfer(devnet, 2n)
-    devnet.makeFlashblock()
+    makeTransfers(devnet, 2)
     devnet.faults.shape = 'all'
     devnet.makeFlashblock()
     await link.flush()
     expect(amounts(link.notifications.flat())).toEqual([2, 1, 2, 1])
-  })
-})
-
-describe('a delayed stream of pending logs', () => {
-  it('pushes, in the older shape, the logs that were pending when the flashblock was made', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
-    await link.subscribe('pendingLogs', {})
-    Object.assign(devnet.faults, { shape: 'all', pushDelayBlocks: 1 })
-    for (const raw of [1n, 2n]) {
-      sendTransfer(devnet, raw)
-      devnet.makeFlashblock()
-    }
-    devnet.seal()
-    await link.flush()
-    expect(link.notifications.map((result) => amounts([result].flat()))).toEqual([[1], [1, 2]])
-  })
-
-  it('pushes pre-confirmed logs some blocks late, and heads on time', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
-    await link.subscribe('pendingLogs', {})
-    await link.subscribe('newHeads')
-    devnet.faults.pushDelayBlocks = 2
-    const pushedDuring = async (raw: bigint) => {
-      sendTransfer(devnet, raw)
-      devnet.makeFlashblock()
-      const { hash } = devnet.seal()
-      await link.flush()
-      const [head] = link.notifications.splice(0, 1)
-      expect(head).toMatchObject({ hash })
-      return amounts(link.notifications.splice(0))
-    }
-    const pushed = [await pushedDuring(1n), await pushedDuring(2n), await pushedDuring(3n), await pushedDuring(4n)]
-    expect(pushed).toEqual([[], [1], [2], [3]])
-  })
-
-  it('catches up in order once the delay ends', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSocket(devnet)
-    await link.subscribe('pendingLogs', {})
-    devnet.faults.pushDelayBlocks = 3
-    for (const raw of [1n, 2n, 3n]) {
-      sendTransfer(devnet, raw)
-      devnet.makeFlashblock()
-      if (raw === 2n) devnet.seal()
-    }
-    devnet.faults.clear()
-    sendTransfer(devnet, 4n)
-    devnet.makeFlashblock()
-    await link.flush()
-    expect(amounts(link.notifications)).toEqual([1, 2, 3, 4])
   })
 })

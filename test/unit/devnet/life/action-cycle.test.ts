@@ -8,6 +8,7 @@ import { createRecordReader, createStockList, type StockList } from '../../../..
 import { openScriptedChain, type ScriptedChain, type ScriptedChainSettings } from '../../../../src/devnet/scripted-chain.ts'
 import { feeds } from '../../../../src/devnet/tokens/feeds.ts'
 import { lateToken, tokens } from '../../../../src/devnet/tokens/issued-tokens.ts'
+import { isFeedFrozen } from '../../../../src/devnet/tokens/oracle-registry.ts'
 import { decodeLog, eventNames } from '../decode-log.ts'
 
 const WORLD_SETTINGS: ScriptedChainSettings = {
@@ -22,6 +23,8 @@ const WORLD_SETTINGS: ScriptedChainSettings = {
 const CYCLE = Math.floor((Date.UTC(2026, 10, 18) - GENESIS_MS) / (CYCLE_BLOCKS * 2_000))
 const FIRST_BLOCK = CYCLE * CYCLE_BLOCKS + 1
 
+const startMsOf = (block: number) => GENESIS_MS + (block - 1) * WORLD_SETTINGS.blockMs
+const aggregatorOf = (symbol: string) => feeds.find(({ token }) => token.symbol === symbol)?.aggregator
 const symbolOf = new Map([...tokens, lateToken].map(({ address, symbol }) => [address, symbol]))
 const openWorldAfter = (settings: ScriptedChainSettings = WORLD_SETTINGS) =>
   openScriptedChain(settings, GENESIS_MS + (CYCLE + 1) * CYCLE_BLOCKS * settings.blockMs)
@@ -29,10 +32,11 @@ const blocksOf = (world: ScriptedChain) =>
   Array.from({ length: CYCLE_BLOCKS }, (_, at) => world.chain.block(FIRST_BLOCK + at)).flatMap((block) => block ?? [])
 
 // One cycle, shared by the tests that only read, and the list at each of its blocks.
+let world: ScriptedChain
 let blocks: readonly DevnetBlock[]
 let lists: readonly ReturnType<StockList['records']>[]
 beforeAll(() => {
-  const world = openScriptedChain(WORLD_SETTINGS, GENESIS_MS + CYCLE * CYCLE_BLOCKS * WORLD_SETTINGS.blockMs)
+  world = openScriptedChain(WORLD_SETTINGS, GENESIS_MS + CYCLE * CYCLE_BLOCKS * WORLD_SETTINGS.blockMs)
   const list = createStockList(
     [...tokens, lateToken],
     createRecordReader(world, () => undefined),
@@ -47,36 +51,38 @@ beforeAll(() => {
 
 const logsOf = (symbol: string, within = blocks): readonly DevnetLog[] =>
   within.flatMap(({ logs }) => logs).filter(({ address }) => symbolOf.get(address) === symbol)
+const tokenOf = (symbol: string) => {
+  const token = tokens.find((candidate) => candidate.symbol === symbol)
+  if (!token) throw new Error(`no token ${symbol}`)
+  return token
+}
 /** Removes repeats of the previous value. */
 const withoutRepeats = <T>(values: readonly T[]): readonly T[] => values.filter((value, at) => at === 0 || value !== values[at - 1])
 
 describe('a cycle of the calendar', () => {
-  it.each<[string, readonly string[]]>([
-    ['MSTRc', ['MultiplierUpdated', 'UIMultiplierUpdated', 'MultiplierUpdated', 'UIMultiplierUpdated']],
+  it.each<[string, string]>([
+    ['MSTRc', 'MultiplierUpdated UIMultiplierUpdated MultiplierUpdated UIMultiplierUpdated'],
+    ['AMZNc', 'UIMultiplierUpdated UIMultiplierUpdated UIMultiplierUpdateCancelled MultiplierUpdated UIMultiplierUpdated'],
     [
-      'AMZNc',
-      ['UIMultiplierUpdated', 'UIMultiplierUpdated', 'UIMultiplierUpdateCancelled', 'MultiplierUpdated', 'UIMultiplierUpdated'],
+      'GOOGLc',
+      'Announcement MultiplierUpdated UIMultiplierUpdated EndAnnouncement Announcement MultiplierUpdated UIMultiplierUpdated EndAnnouncement',
     ],
-    ['COINc', ['Paused', 'Paused', 'Unpaused']],
-    ['METAc', ['Memo', 'Memo', 'Memo', 'Memo', 'Seized']],
-    ['SNDKc', ['NameUpdated', 'EIP712DomainChanged', 'SymbolUpdated', 'NameUpdated', 'EIP712DomainChanged', 'SymbolUpdated']],
-    ['CRCLc', ['Announcement', 'EndAnnouncement']],
-    ['INTCc', ['ExtraMetadataUpdated', 'ContractURIUpdated', 'SupplyCapUpdated', 'SupplyCapUpdated', 'ExtraMetadataUpdated']],
-    ['AAPLc', []],
-    ['TSLAc', []],
-    ['NVDAc', []],
-    ['MSFTc', []],
-  ])('has the corporate actions of %s', (symbol, names) => {
+    ['COINc', 'Paused Paused Unpaused'],
+    ['METAc', 'Memo Memo Memo Memo Seized'],
+    ['SNDKc', 'NameUpdated EIP712DomainChanged SymbolUpdated NameUpdated EIP712DomainChanged SymbolUpdated'],
+    ['CRCLc', 'Announcement EndAnnouncement'],
+    ['INTCc', 'ExtraMetadataUpdated ContractURIUpdated SupplyCapUpdated SupplyCapUpdated ExtraMetadataUpdated'],
+    ...['AAPLc', 'TSLAc', 'NVDAc', 'MSFTc'].map((symbol): [string, string] => [symbol, '']),
+  ])('has the corporate actions of %s: %s', (symbol, names) => {
     const decoded = eventNames(logsOf(symbol))
-    expect(decoded.filter((name) => name !== 'Transfer' && name !== 'unknown')).toEqual(names)
+    expect(decoded.filter((name) => name !== 'Transfer' && name !== 'unknown').join(' ')).toBe(names)
   })
 
-  it('announces a dividend with an id that contains the cycle', () => {
-    const decoded = logsOf('GOOGLc').map(decodeLog)
-    const names = decoded.map(([name]) => name)
-    const at = names.indexOf('Announcement')
-    expect(names.slice(at, at + 4)).toEqual(['Announcement', 'MultiplierUpdated', 'UIMultiplierUpdated', 'EndAnnouncement'])
-    expect(decoded[at]?.[2]).toContain(String(CYCLE))
+  it('announces each dividend under an id of its own, which contains the cycle', () => {
+    const ids = logsOf('GOOGLc')
+      .map(decodeLog)
+      .flatMap(([name, , id]) => (name === 'Announcement' ? [id] : []))
+    expect(ids).toEqual([`GOOGLc-dividend-${CYCLE}-paid`, `GOOGLc-dividend-${CYCLE}-reversed`])
   })
 
   it('has no mints or burns of a token where they are paused', () => {
@@ -87,16 +93,16 @@ describe('a cycle of the calendar', () => {
   })
 
   it('is on the list: exact multipliers, schedules by time, pauses, and names some blocks later', () => {
-    const valuesOf = (symbol: string, field: string) => {
-      const address = tokens.find((token) => token.symbol === symbol)?.contractAddress
-      return withoutRepeats(
-        lists.map((list) => JSON.stringify(list.find((record) => record.contract_address === address)?.[field])),
-      )
+    for (const [symbol, field, values] of [
+      ['AMZNc', 'multiplier', ['1', '20', '1']],
+      ['GOOGLc', 'multiplier', ['1.000377118676784179', '1.001102219403117862', '1.000377118676784179']],
+      ['COINc', 'paused_features', [[], [1, 2], [1, 2, 3], []]],
+      ['SNDKc', 'symbol', ['SNDKc', 'SNDSKc', 'SNDKc']],
+    ] as const) {
+      const { contractAddress } = tokenOf(symbol)
+      const listed = lists.map((list) => list.find((record) => record.contract_address === contractAddress)?.[field])
+      expect(withoutRepeats(listed.map((value) => JSON.stringify(value)))).toEqual(values.map((value) => JSON.stringify(value)))
     }
-    expect(valuesOf('AMZNc', 'multiplier')).toEqual(['"1"', '"20"', '"1"'])
-    expect(valuesOf('GOOGLc', 'multiplier')).toEqual(['"1.000377118676784179"', '"1.001102219403117862"', '"1.000377118676784179"'])
-    expect(valuesOf('COINc', 'paused_features')).toEqual(['[]', '[1,2]', '[1,2,3]', '[]'])
-    expect(valuesOf('SNDKc', 'symbol')).toEqual(['"SNDKc"', '"SNDSKc"', '"SNDKc"'])
     const renamedAt = blocks.findIndex(({ logs }) => eventNames(logs).includes('SymbolUpdated'))
     const isListedAt = lists.findIndex((list) => list.some(({ symbol }) => symbol === 'SNDSKc'))
     expect(isListedAt - renamedAt).toBe(10)
@@ -109,37 +115,35 @@ describe('a cycle of the calendar', () => {
     expect(record).not.toHaveProperty('nav_price')
   })
 
-  it('publishes every round of the feeds in the first block after it', () => {
+  it('publishes every round of a feed in the first block after it', () => {
     const navOf = createNavCurve(WORLD_SETTINGS.seed)
-    const feed = feeds.find(({ token }) => token.symbol === 'AAPLc')
-    if (!feed) throw new Error('no feed')
     const decoded = blocks.flatMap(({ logs, number }) =>
       logs
-        .filter((log) => log.address === feed.aggregator && decodeLog(log)[0] === 'AnswerUpdated')
+        .filter((log) => log.address === aggregatorOf('AAPLc') && decodeLog(log)[0] === 'AnswerUpdated')
         .map((log) => ({ price: Number(log.topics[1]) / 1e8, updatedAtMs: Number(log.data) * 1_000, number })),
     )
     expect(decoded.length).toBeGreaterThan(1)
     for (const { price, updatedAtMs, number } of decoded) {
-      const startMs = GENESIS_MS + (number - 1) * WORLD_SETTINGS.blockMs
-      expect(navOf(feed.token, startMs)).toMatchObject({ price, updatedAtMs })
-      expect(startMs - updatedAtMs).toBeLessThan(WORLD_SETTINGS.blockMs)
+      expect(navOf(tokenOf('AAPLc'), startMsOf(number))).toMatchObject({ price, updatedAtMs })
+      expect(startMsOf(number) - updatedAtMs).toBeLessThan(WORLD_SETTINGS.blockMs)
     }
   })
 
-  it('publishes nothing while a feed is frozen, and then what it missed', () => {
-    const feed = feeds.find(({ token }) => token.symbol === 'GOOGLc')
-    if (!feed) throw new Error('no feed')
-    const isPublished = blocks.map(({ logs }) => logs.some(({ address }) => address === feed.aggregator))
+  it('freezes the feed of one token, which then publishes nothing, and after it what it missed', () => {
+    const frozenBlocks = (symbol: string) =>
+      blocks.flatMap(({ number }, at) => {
+        return isFeedFrozen((key) => world.chain.valueAt(key, number), tokenOf(symbol).address) ? [at] : []
+      })
+    expect(frozenBlocks('GOOGLc')).toEqual(Array.from({ length: 36 }, (_, at) => 28 + at))
+    expect(frozenBlocks('AAPLc')).toEqual([])
     const readNav = createNavCurve(WORLD_SETTINGS.seed)
-    const isMissed = blocks.map(({ number }) => {
-      const startMs = GENESIS_MS + (number - 1) * WORLD_SETTINGS.blockMs
-      return (readNav(feed.token, startMs)?.updatedAtMs ?? 0) > startMs - WORLD_SETTINGS.blockMs
+    const isPublished = blocks.map(({ logs }) => logs.some(({ address }) => address === aggregatorOf('GOOGLc')))
+    const isDue = blocks.map(({ number }) => {
+      const updatedAtMs = readNav(tokenOf('GOOGLc'), startMsOf(number))?.updatedAtMs ?? 0
+      return updatedAtMs > startMsOf(number - 1)
     })
-    expect(isMissed.slice(29, 64)).toContain(true)
-    expect(isPublished.slice(29, 64)).not.toContain(true)
-    expect(isPublished[64]).toBe(true)
-    const others = (list: readonly boolean[]) => [...list.slice(0, 29), ...list.slice(65)]
-    expect(others(isPublished)).toEqual(others(isMissed))
+    expect(isDue.slice(29, 64)).toContain(true)
+    expect(isPublished).toEqual(isDue.map((due, at) => at === 64 || (due && (at < 29 || at > 64))))
   })
 })
 
@@ -152,22 +156,17 @@ describe('a devnet', () => {
     return new Set(kept.flatMap((block) => eventNames(block?.logs ?? [])))
   }
 
-  it.each<[string, DevnetOptions]>([
-    ['at the pace of the clock', {}],
-    ['with fast blocks and the calendar option', { blockMs: 200, flashblockMs: 200, calendar: true }],
-  ])('runs the calendar %s', async (_, options) => {
-    expect(await eventNamesOf(options)).toContain('Seized')
-  })
-
-  it.each<[string, DevnetOptions]>([
-    ['at manual pace', { pace: 'manual' }],
-    ['without a market', { transactionsPerFlashblock: 0 }],
-    ['without the calendar option', { calendar: false }],
-    ['with fast blocks', { blockMs: 200, flashblockMs: 200 }],
-  ])('runs no calendar %s', async (_, options) => {
+  it.each<[string, DevnetOptions, boolean]>([
+    ['a calendar at the pace of the clock', {}, true],
+    ['a calendar with fast blocks and the calendar option', { blockMs: 200, flashblockMs: 200, calendar: true }, true],
+    ['no calendar at manual pace', { pace: 'manual' }, false],
+    ['no calendar without a market', { transactionsPerFlashblock: 0 }, false],
+    ['no calendar without the calendar option', { calendar: false }, false],
+    ['no calendar with fast blocks', { blockMs: 200, flashblockMs: 200 }, false],
+  ])('has %s', async (_, options, isCalendar) => {
     const names = await eventNamesOf(options)
-    names.delete('Transfer')
-    names.delete('unknown')
-    expect([...names]).toEqual([])
+    for (const name of ['Transfer', 'unknown']) names.delete(name)
+    if (isCalendar) expect(names).toContain('Seized')
+    else expect([...names]).toEqual([])
   })
 })

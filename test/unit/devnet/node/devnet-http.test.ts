@@ -10,8 +10,7 @@ describe('HTTP', () => {
     const devnet = await startManualDevnet()
     devnet.faults.rpc = { status, retryAfterSeconds: 2 }
     const { json, headers, ...answer } = await post(devnet, { jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
-    expect(answer.status).toBe(status)
-    expect(headers.get('retry-after')).toBe('2')
+    expect([answer.status, headers.get('retry-after')]).toEqual([status, '2'])
     expect(json).toMatchObject({ error: { code } })
     expect((await fetch(devnet.stocksUrl)).status).toBe(200)
     expect(devnet.requests).toMatchObject({ post: 1, eth_chainId: 0, list: 1 })
@@ -42,10 +41,8 @@ describe('HTTP', () => {
       ends.push(end)
     }
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
-    const requests = [
-      ask(devnet.rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body }),
-      ask(devnet.stocksUrl),
-    ]
+    const headers = { 'content-type': 'application/json' }
+    const requests = [ask(devnet.rpcUrl, { method: 'POST', headers, body }), ask(devnet.stocksUrl)]
     await devnet.until(() => devnet.requests.eth_chainId === 1 && devnet.requests.list === 1)
     expect((await link.call('eth_blockNumber')).error).toBeUndefined()
     devnet.faults.clear()
