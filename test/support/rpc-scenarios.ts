@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect as connectSocket, createServer, type Socket } from 'node:net'
-import { onTestFinished, vi } from 'vitest'
+import { vi } from 'vitest'
 import type { DevnetLog } from '../../src/devnet/chain/chain-types.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { openDevnet, openRelayFor, type TestStack, transfer } from './test-stack.ts'
@@ -8,7 +6,7 @@ import { openDevnet, openRelayFor, type TestStack, transfer } from './test-stack
 type Hex = `0x${string}`
 
 /** A test sends requests faster than the default rate limit allows. */
-export const highRpcRate = { RPC_RATE: '10000' }
+const highRpcRate = { RPC_RATE: '10000' }
 
 /** Where JSON-RPC is served, over HTTP and WebSocket: by the relay, or by the node behind it. */
 export type RpcEndpoint = { readonly url: string; readonly wsUrl: string }
@@ -134,31 +132,4 @@ export async function until(condition: () => boolean | Promise<boolean>, descrip
   await vi.waitUntil(condition).catch(() => {
     throw new Error(`timed out waiting for ${description}`)
   })
-}
-
-/** A TCP proxy for an endpoint that can be cut. It counts connections. */
-export async function openCuttableProxy({ wsUrl }: RpcEndpoint): Promise<{ wsUrl: string; calls: () => number; cut: () => void }> {
-  const { hostname, port, pathname } = new URL(wsUrl)
-  const sockets = new Set<Socket>()
-  let calls = 0
-  const server = createServer((clientSide) => {
-    calls += 1
-    const serverSide = connectSocket(Number(port), hostname)
-    clientSide.pipe(serverSide).pipe(clientSide)
-    for (const socket of [clientSide, serverSide]) {
-      sockets.add(socket)
-      socket.on('error', () => socket.destroy())
-      socket.once('close', () => sockets.delete(socket))
-    }
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const cut = () => {
-    for (const socket of sockets) socket.destroy()
-  }
-  onTestFinished(() => {
-    cut()
-    server.close()
-  })
-  return { wsUrl: `ws://127.0.0.1:${(server.address() as AddressInfo).port}${pathname}`, calls: () => calls, cut }
 }

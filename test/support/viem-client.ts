@@ -1,12 +1,4 @@
-import {
-  createPublicClient,
-  http,
-  type PublicClient,
-  RpcRequestError,
-  type WebSocketTransport,
-  type WebSocketTransportConfig,
-  webSocket,
-} from 'viem'
+import { createPublicClient, http, type PublicClient, RpcRequestError, type WebSocketTransport, webSocket } from 'viem'
 import { onTestFinished } from 'vitest'
 import { blockTagNames, callsOfAllMethods, type QuerySubject, type RpcEndpoint, until } from './rpc-scenarios.ts'
 
@@ -30,41 +22,16 @@ export function viemClientFor(endpoint: RpcEndpoint, transport: ViemTransport): 
 }
 
 /** A client over a WebSocket, closed after the test. */
-export function viemWebSocketClient(
-  { wsUrl }: Pick<RpcEndpoint, 'wsUrl'>,
-  config: WebSocketTransportConfig = {},
-): PublicClient<WebSocketTransport> {
-  const client = createPublicClient({ transport: webSocket(wsUrl, config) })
+export function viemWebSocketClient({ wsUrl }: RpcEndpoint): PublicClient<WebSocketTransport> {
+  const client = createPublicClient({ transport: webSocket(wsUrl) })
   onTestFinished(async () => (await client.transport.getRpcClient()).close())
   return client
 }
 
-/** Resolves when a client has this many subscriptions that it did not have before. */
-export async function waitForSubscriptions(
-  client: PublicClient<WebSocketTransport>,
-  count: number,
-  before: readonly unknown[] = [],
-): Promise<readonly unknown[]> {
+/** Resolves when a client has this many subscriptions. */
+export async function waitForSubscriptions(client: PublicClient<WebSocketTransport>, count: number): Promise<void> {
   const { subscriptions } = await client.transport.getRpcClient()
-  const newSubscriptions = () => [...subscriptions.values()].filter((subscription) => !before.includes(subscription))
-  await until(() => newSubscriptions().length === count, `${count} subscriptions`)
-  return newSubscriptions()
-}
-
-/** A notification of a raw subscription. */
-export type ViemNotification = Readonly<Record<string, unknown>>
-
-/** Subscribes to a kind that viem does not know. Collects the notifications in order. */
-export async function collectNotifications(client: PublicClient<WebSocketTransport>, params: readonly unknown[]) {
-  const results: ViemNotification[] = []
-  const failures: unknown[] = []
-  await client.transport.subscribe({
-    // viem has no type for pendingLogs.
-    params: params as never,
-    onData: ({ result }) => results.push(result),
-    onError: (failure: unknown) => failures.push(failure),
-  })
-  return { results, failures }
+  await until(() => subscriptions.size === count, `${count} subscriptions`)
 }
 
 type BlockReference = { blockTag: (typeof blockTagNames)[number] } | { blockNumber: bigint } | { blockHash: `0x${string}` }

@@ -17,17 +17,14 @@ const balance = request('eth_getBalance', [BOB, 'latest'])
 type Urls = { url: string; wsUrl: string }
 type RpcError = { readonly code: number; readonly message: string; readonly data?: unknown }
 /** A relay whose node has keys in its URL and answers with an error, which may contain its URLs. */
-async function openWithKeys(
-  errorFor: (urls: Urls) => RpcError,
-  urlOf = (origin: string) => `${origin}/v2/${path}?apikey=${encodeURIComponent(query)}`,
-) {
+async function openWithKeys(errorFor: (urls: Urls) => RpcError) {
   const upstream: Urls = { url: '', wsUrl: '' }
   const respond: Responder = ({ id }, response) => sendJson(response, { jsonrpc: '2.0', id, error: errorFor(upstream) })
   const failing = new Set(['eth_getBalance', 'eth_getBlockReceipts'])
   const { node } = await openGatewayWithOverrides(
     ({ method }) => (failing.has(method) ? respond : null),
     (upstreamUrl, { wsUrl }) => {
-      upstream.url = urlOf(new URL(upstreamUrl).origin)
+      upstream.url = `${new URL(upstreamUrl).origin}/v2/${path}?apikey=${encodeURIComponent(query)}`
       upstream.wsUrl = `${wsUrl.replace('://', `://${login}@`)}ws/${path}`
       return { UPSTREAM_RPC_URL: upstream.url, RECEIPTS_RPC_URL: upstream.url, UPSTREAM_WS_URL: upstream.wsUrl }
     },
@@ -41,43 +38,32 @@ async function openWithKeys(
 const loginAsSent = Buffer.from(`${user}:${password}`).toString('base64')
 const jsonEscaped = (text: string): string => [...text].map((one) => `\\u00${one.charCodeAt(0).toString(16)}`).join('')
 
+// The forms of a secret are proved by the tests of the redactor; here they come from each of the relay's URLs.
 const errorTexts: readonly [string, (urls: Urls) => string][] = [
   ['its URL', ({ url }) => `could not reach ${url} today`],
-  ['its URL without the scheme', ({ url }) => `could not reach ${url.replace('http://', '')}`],
   ['its host', ({ url }) => `connect ECONNREFUSED ${new URL(url).host}`],
   ['its path and query', ({ url }) => `POST ${new URL(url).pathname}${new URL(url).search} failed`],
-  ['the key in its path', () => `project ${path} is over its quota`],
-  ['the key in its query', () => `key ${query} is unknown`],
-  ['the encoded key in its query', () => `key ${encodeURIComponent(query)} is unknown`],
+  ['the keys in its path and query', () => `project ${path} is over its quota, ${query} and ${encodeURIComponent(query)} too`],
   ['the URL of its sockets', ({ wsUrl }) => `use ${wsUrl} for subscriptions`],
-  ['its user', () => `user ${user} may not`],
-  ['the login as it is sent', () => `bad header Basic ${loginAsSent}`],
-  ['the login as it is sent, in the alphabet of URLs', () => `bad header ${loginAsSent.replaceAll('/', '_')}`],
+  ['its user and password', () => `login of ${user} with ${password}, or ${encodeURIComponent(password)}, failed`],
+  ['the login as it is sent', () => `bad header Basic ${loginAsSent}, or ${loginAsSent.replaceAll('/', '_')}`],
   ['the key in its path, escaped', () => `bad ${jsonEscaped(path)} and ${path.replaceAll('-', '%2D')}`],
-  ['its password', () => `login with ${password}, or ${encodeURIComponent(password)}, failed`],
 ]
 
 describe('an error of an upstream that repeats a secret', () => {
   it.each(errorTexts)('reaches the client without it in the message: %s', async (_, textFor) => {
-    const { node, expectNoSecrets } = await openWithKeys((urls) => ({ code: 3, message: `sorry: ${textFor(urls)}, really` }))
+    const { node, expectNoSecrets } = await openWithKeys((urls) => ({
+      code: 3,
+      message: `sorry: ${textFor(urls)}, really`,
+      data: { deep: [{ why: textFor(urls), count: 12 }], [textFor(urls)]: true },
+    }))
+    const error = { code: 3, message: expect.stringMatching(/^sorry: .+ really$/), data: { deep: [{ count: 12 }] } }
     for (const call of [balance, request('eth_getBlockReceipts', ['latest'])]) {
       const [single, batch] = [await post(node, call), await post(node, [call])]
-      const error = { code: 3, message: expect.stringMatching(/^sorry: .+ really$/) }
       expect(single).toMatchObject({ status: 200, json: { error } })
       expect(batch).toMatchObject({ status: 200, json: [{ error }] })
       expectNoSecrets(JSON.stringify([single.json, batch.json, [...single.headers], [...batch.headers]]))
     }
-  })
-
-  it.each(errorTexts)('reaches the client without it in the data: %s', async (_, textFor) => {
-    const { node, expectNoSecrets } = await openWithKeys((urls) => ({
-      code: 3,
-      message: 'sorry',
-      data: { deep: [{ why: textFor(urls), count: 12 }], [textFor(urls)]: true },
-    }))
-    const { json } = await post(node, balance)
-    expect(json).toMatchObject({ error: { code: 3, message: 'sorry', data: { deep: [{ count: 12 }] } } })
-    expectNoSecrets(JSON.stringify(json))
   })
 
   it('reaches the client with all the rest', async () => {
@@ -85,24 +71,6 @@ describe('an error of an upstream that repeats a secret', () => {
     const error = { code: 3, message, data: { v2: [1, 2.5, null] } }
     const { node } = await openWithKeys(() => error)
     expect((await post(node, balance)).json).toMatchObject({ error })
-  })
-
-  it('reaches the client without a key of six characters', async () => {
-    const { node } = await openWithKeys(
-      () => ({ code: 3, message: 'key s3cr3t is unknown' }),
-      (origin) => `${origin}/?key=s3cr3t`,
-    )
-    const { json } = await post(node, balance)
-    expect(json).toMatchObject({ error: { code: 3 } })
-    expect(JSON.stringify(json)).not.toContain('s3cr3t')
-  })
-
-  it('reaches the client though a key of digits is part of a number in its data', async () => {
-    const { node } = await openWithKeys(
-      () => ({ code: 3, message: 'no', data: { block: 9_123_456_781 } }),
-      (origin) => `${origin}/?key=12345678`,
-    )
-    expect((await post(node, balance)).json).toMatchObject({ error: { code: 3, message: 'no' } })
   })
 })
 

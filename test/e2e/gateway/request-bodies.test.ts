@@ -1,87 +1,163 @@
-import { execFile } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
-import { Agent, request as httpRequest } from 'node:http'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { type NodeRoute, openApp } from '../../../src/relay/edge/http/http-app.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openApp } from '../../../src/relay/edge/http/http-app.ts'
 import { listen } from '../../../src/relay/edge/http/http-server.ts'
 import { ByteBudget } from '../../../src/relay/edge/limits/byte-budget.ts'
 import { RateLimiter } from '../../../src/relay/gateway/rate-limiter.ts'
 import { RpcHttpHandler } from '../../../src/relay/gateway/rpc-http-handler.ts'
 import { formatRequest, openRawConnection } from '../../integration/http/raw-connection.ts'
-import { createTempFolder } from '../../support/child-program.ts'
-import { needPrograms } from '../../support/debian-programs.ts'
+import { openTestStack, type TestStack } from '../../support/test-stack.ts'
 import { openAnswers } from '../../unit/relay/gateway/shared-answers-fixture.ts'
-import { answerSummary, expectNoUpstreamRequests, post, quietStackForFile } from './raw-rpc-requests.ts'
+import { highLimits, openedOnce, quantity, request } from './node-and-gateway.ts'
+import { type AnswerSummary, answerSummary, post, RawRpcSocket } from './raw-rpc-requests.ts'
 
-needPrograms('curl')
-
-const BODY_BOUND_BYTES = 2 ** 19
+const [BODY_BOUND_BYTES, MESSAGE_BOUND_BYTES] = [2 ** 19, 2 ** 17]
 /** How much the relay reads of a body that is too large. */
 const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
 const TEN_MB = 10_000_000
 
-const stack = quietStackForFile()
-expectNoUpstreamRequests(stack)
-afterEach(async () => {
-  expect(answerSummary((await post(stack(), validRequest)).text)).toEqual(validAnswer)
+const stack = openedOnce((lifecycle) => openTestStack(highLimits, lifecycle))
+const url = () => `${stack().relay.url}/rpc`
+const openSocket = () => RawRpcSocket.open(stack())
+
+const valid = '{"jsonrpc":"2.0","id":"good","method":"eth_chainId"}'
+const validAnswer = ['good', 'result']
+const withoutId = '{"jsonrpc":"2.0","method":"eth_chainId"}'
+const accented = Buffer.from('{"jsonrpc":"2.0","id":"é😀","method":"eth_chainId"}')
+/** A request of exactly this many bytes. */
+const padded = (bytes: number): string => valid.replace('}', `${' '.repeat(bytes - valid.length)}}`)
+const withBytes = (hex: string) => Buffer.concat([Buffer.from('{"id":"'), Buffer.from(hex, 'hex'), Buffer.from('"}')])
+const nested = `${'['.repeat(60_000)}${']'.repeat(60_000)}`
+const balance = request('eth_getBalance', [`0x${'a1'.repeat(20)}`, 'latest'], 2)
+
+/** The answer to a body; null for none. */
+const transports: Readonly<Record<string, (at: TestStack, body: string) => Promise<string | null>>> = {
+  async HTTP(at, body) {
+    const { status, headers, text } = await post(at, body)
+    expect([status, headers.get('content-type')]).toEqual([text === '' ? 204 : 200, 'application/json'])
+    return text === '' ? null : text
+  },
+  async WebSocket(at, body) {
+    const socket = await RawRpcSocket.open(at)
+    socket.send(body)
+    socket.send(withoutId.replace('}', ',"id":"last"}'))
+    const text = await socket.next()
+    return text.includes('"last"') ? null : text
+  },
+}
+
+// How a body is read is proved by the tests of the parts; here they are joined.
+describe.each(Object.entries(transports))('over %s', (_, ask) => {
+  it.each<[string, unknown, AnswerSummary | readonly AnswerSummary[] | null, string?]>([
+    ['a call that the relay answers', valid, ['good', 'result']],
+    [
+      'an id of many digits',
+      withoutId.replace('}', ',"id":12345678901234567890}'),
+      [Number('12345678901234567890'), 'result'],
+      ':12345678901234567890,',
+    ],
+    ['a notification', withoutId, null],
+    ['notifications alone', `[${withoutId},${withoutId}]`, null],
+    [
+      'a batch',
+      [request('eth_chainId'), { foo: 'boo' }, request('nothing', [], 3)],
+      [
+        [1, 'result'],
+        [null, -32600],
+        [3, -32601],
+      ],
+    ],
+    ['a batch of 101', Array(101).fill(balance), Array(101).fill([2, -32600])],
+    ['no JSON', '{', [null, -32700]],
+    ['nothing', '', [null, -32700]],
+    ['deep nesting', `{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":${nested}}`, [7, -32602]],
+    ['params that do not fit', request('eth_getBalance', ['latest']), [1, -32602]],
+  ])('%s gets its answer', async (__, body, expected, fragment = '') => {
+    const text = await ask(stack(), typeof body === 'string' ? body : JSON.stringify(body))
+    expect(answerSummary(text)).toEqual(expected)
+    expect(text ?? '').toContain(fragment)
+  })
+
+  it('a batch gets the results of the node', async () => {
+    const text = await ask(stack(), JSON.stringify([balance, request('eth_getBlockByNumber', ['latest', false], 1)]))
+    const block = { hash: stack().devnet.chain.head.hash }
+    expect(JSON.parse(text ?? '')).toMatchObject([
+      { id: 2, result: '0x0' },
+      { id: 1, result: block },
+    ])
+  })
 })
 
-const validRequest = '{"jsonrpc":"2.0","id":"good","method":"eth_chainId"}'
-const validAnswer = ['good', 'result']
-const connect = async (url = stack().relay.url) => {
-  const raw = await openRawConnection(url)
+describe('an HTTP request', () => {
+  it.each<[string, Record<string, string>, string?]>([
+    ['a charset', { 'content-type': 'application/json; charset=utf-8' }],
+    ['the type of a form, as curl sends it', { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['an invalid type', { 'content-type': 'nonsense' }],
+    ['a credential and a cookie that the relay does not need', { authorization: 'Bearer unknown', cookie: 'a=b' }],
+    ['a query, in which other nodes take a key', {}, '?key=mine'],
+  ])('is accepted with %s', async (_, headers, query = '') => {
+    const response = await fetch(url() + query, { method: 'POST', headers, body: valid })
+    const result = quantity(stack().devnet.chainId)
+    expect([response.status, await response.json()]).toEqual([200, { jsonrpc: '2.0', id: 'good', result }])
+  })
+
+  it.each(['GET', 'PUT', 'DELETE'])('with %s is refused with the error record and the methods that are allowed', async (method) => {
+    const response = await fetch(url(), { method })
+    expect([response.status, response.headers.get('allow')]).toEqual([405, expect.stringContaining('POST')])
+    expect(await response.json()).toMatchObject({ code: 405, message: expect.any(String), details: [{}] })
+  })
+
+  it('cannot subscribe, which needs a socket', async () => {
+    const { status, text } = await post(stack(), JSON.stringify(request('eth_subscribe', ['logs', {}])))
+    expect([status, answerSummary(text)]).toEqual([200, [1, -32601]])
+  })
+
+  it('may come from the pages of every origin', async () => {
+    const headers = { origin: 'https://wallet.example', 'access-control-request-method': 'POST' }
+    const preflight = await fetch(url(), {
+      method: 'OPTIONS',
+      headers: { ...headers, 'access-control-request-headers': 'content-type' },
+    })
+    expect(preflight.status).toBe(204)
+    for (const [name, value] of [
+      ['origin', '*'],
+      ['methods', 'POST'],
+      ['headers', 'content-type'],
+    ] as const)
+      expect(preflight.headers.get(`access-control-allow-${name}`)?.toLowerCase()).toContain(value.toLowerCase())
+    const { headers: answered } = await post(stack(), valid)
+    expect(answered.get('access-control-allow-origin')).toBe('*')
+    expect(answered.has('access-control-allow-credentials')).toBe(false)
+  })
+})
+
+const connect = async (at = url()) => {
+  const raw = await openRawConnection(at)
   onTestFinished(() => void raw.socket.destroy())
   return raw
 }
-/** A request of exactly this many bytes. */
-const paddedRequest = (bytes: number): string => validRequest.replace('}', `${' '.repeat(bytes - validRequest.length)}}`)
-const requestHead = (bytes: number): string => formatRequest('POST /rpc', [`content-length: ${bytes}`])
+const head = (bytes: number): string => formatRequest('POST /rpc', [`content-length: ${bytes}`])
 const chunkedHead = formatRequest('POST /rpc', ['transfer-encoding: chunked'])
 const chunk = (text: string): string => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
-describe('a body that is too large', () => {
-  it('has more than half a MiB', async () => {
-    const { status: statusAtBound, text: textAtBound } = await post(stack(), paddedRequest(BODY_BOUND_BYTES))
-    expect([statusAtBound, answerSummary(textAtBound)]).toEqual([200, validAnswer])
-    const { status, text, headers } = await post(stack(), paddedRequest(BODY_BOUND_BYTES + 1))
-    expect([status, answerSummary(text)]).toEqual([413, [null, -32600]])
-    expect(text).toContain(String(BODY_BOUND_BYTES))
-    expect(headers.get('access-control-allow-origin')).toBe('*')
+describe('a body', () => {
+  it('may have half a MiB; with more it is refused with 413, and fetch reads why', async () => {
+    expect((await post(stack(), padded(BODY_BOUND_BYTES))).status).toBe(200)
+    for (const body of [padded(BODY_BOUND_BYTES + 1), '['.repeat(TEN_MB)]) {
+      const { status, text, headers } = await post(stack(), body)
+      expect([status, answerSummary(text), headers.get('access-control-allow-origin')]).toEqual([413, [null, -32600], '*'])
+      expect(text).toContain(String(BODY_BOUND_BYTES))
+    }
   })
 
-  it.each([
-    ['JSON', paddedRequest(TEN_MB)],
-    ['brackets', '['.repeat(TEN_MB)],
-    ['zeros', '\u0000'.repeat(TEN_MB)],
-  ])('is refused with 413, and fetch reads why: 10 MB of %s', async (_, body) => {
-    const { status, text } = await post(stack(), body)
-    expect([status, answerSummary(text)]).toEqual([413, [null, -32600]])
-  })
-
-  it.each([
-    ['with its own headers', []],
-    ['without Expect', ['-H', 'Expect:']],
-    ['in chunks', ['-H', 'Transfer-Encoding: chunked']],
-  ])('is refused with 413, and curl reads why: sent %s', async (_, options) => {
-    const file = join(await createTempFolder({ onTestFinished }), 'body')
-    await writeFile(file, paddedRequest(TEN_MB))
-    const args = ['-sS', '-m', '20', '--data-binary', `@${file}`, ...options, '-w', '\n%{http_code}']
-    const { stdout } = await promisify(execFile)('curl', [...args, `${stack().relay.url}/rpc`])
-    const [text = '', status] = stdout.split('\n')
-    expect([status, answerSummary(text)]).toEqual(['413', [null, -32600]])
-  })
-
-  it('leaves its connection usable, with a length or in chunks', async () => {
+  it('that is too large leaves its connection usable, with a length or in chunks', async () => {
     const raw = await connect()
     for (const pieces of [
-      [requestHead(TEN_MB), paddedRequest(TEN_MB)],
-      [chunkedHead, chunk(paddedRequest(TEN_MB)), '0\r\n\r\n'],
+      [head(TEN_MB), padded(TEN_MB)],
+      [chunkedHead, chunk(padded(TEN_MB)), '0\r\n\r\n'],
     ]) {
       raw.send(...pieces)
       expect((await raw.response()).status).toBe(413)
-      raw.send(requestHead(validRequest.length), validRequest)
+      raw.send(head(valid.length), valid)
       const { status, body } = await raw.response()
       expect([status, answerSummary(body)]).toEqual([200, validAnswer])
     }
@@ -90,146 +166,118 @@ describe('a body that is too large', () => {
   it('is not read without end', async () => {
     const raw = await connect()
     const piece = Buffer.alloc(2 ** 20, ' ')
-    raw.send(requestHead(100 * DISCARDED_BOUND_BYTES))
+    raw.send(head(100 * DISCARDED_BOUND_BYTES))
     for (let sent = 0; sent < 2 * DISCARDED_BOUND_BYTES && raw.closeState === 'no'; sent += piece.length)
       await Promise.race([raw.sendSlowly([piece]), raw.until(() => raw.closeState !== 'no', 'the end').catch(() => {})])
     await raw.ended()
     expect(raw.bytes.toString()).toBe('')
   })
-})
-
-describe('a body in pieces', () => {
-  it('is answered once it is whole', async () => {
-    const raw = await connect()
-    raw.send(chunkedHead)
-    await raw.sendSlowly([...validRequest].map(chunk))
-    expect(raw.bytes.length).toBe(0)
-    raw.send('0\r\n\r\n')
-    expect(answerSummary((await raw.response()).body)).toEqual(validAnswer)
-  })
 
   it('may be cut anywhere, also within a character', async () => {
     const raw = await connect()
-    const body = Buffer.from('{"jsonrpc":"2.0","id":"é😀","method":"eth_chainId"}')
-    raw.send(requestHead(body.length))
-    await raw.sendSlowly([...body].map((byte) => Buffer.of(byte)))
+    raw.send(head(accented.length))
+    await raw.sendSlowly([...accented].map((byte) => Buffer.of(byte)))
     expect(answerSummary((await raw.response()).body)).toEqual(['é😀', 'result'])
   })
 
-  it.each([
-    ['a negative length', ['content-length: -1'], validRequest],
-    ['two lengths', ['content-length: 5', 'content-length: 6'], validRequest],
-    ['a length and chunks', ['content-length: 5', 'transfer-encoding: chunked'], chunk(validRequest)],
-  ])('is refused with 400 where it is invalid HTTP: %s', async (_, headers, text) => {
-    const raw = await connect()
-    raw.send(formatRequest('POST /rpc', headers, text))
-    const { status, body } = await raw.response()
-    expect(status).toBe(400)
-    expect(JSON.parse(body)).toMatchObject({ code: 400 })
-    await raw.ended()
-  })
-
-  it('ends its connection where a chunk is invalid', async () => {
-    const raw = await connect()
-    raw.send(chunkedHead, chunk(validRequest), 'no chunk\r\n')
-    await raw.ended()
-    expect(raw.bytes.toString()).not.toContain('200')
-  })
-
-  it('is empty without a length', async () => {
-    const raw = await connect()
-    raw.send(formatRequest('POST /rpc'))
-    expect(answerSummary((await raw.response()).body)).toEqual([null, -32700])
-  })
-
-  it.each(['reset', 'finish'] as const)('that breaks off with a %s reaches no node and frees its memory', async (way) => {
-    // Together more than the relay may hold at a time.
-    for (let round = 0; round < 160; round += 1) {
-      const raw = await openRawConnection(stack().relay.url)
-      await raw.sendSlowly([requestHead(BODY_BOUND_BYTES), paddedRequest(BODY_BOUND_BYTES - 1)])
-      raw[way]()
-      if (way === 'finish') await raw.ended()
-    }
-    expect((await post(stack(), paddedRequest(BODY_BOUND_BYTES))).status).toBe(200)
+  it('that is not UTF-8 is no JSON', async () => {
+    for (const body of [withBytes('ff'), Buffer.from(valid, 'utf16le')])
+      expect(answerSummary((await post(stack(), new Uint8Array(body))).text)).toEqual([null, -32700])
   })
 })
 
 describe('a slow body', () => {
-  const body = '{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["latest"]}'
-
-  /** A server with short deadlines, before a node that records calls and answers none. */
+  /** A connection to a server with short deadlines. */
   async function openServer() {
-    const { answers, chainState, upstreamCalls } = openAnswers()
-    const shared = {
-      rates: new RateLimiter(1_000),
-      unsentBudget: new ByteBudget(2 ** 20),
-      addressOf: () => 'address',
-      uptime: () => 0,
-    }
-    const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
+    const { answers, chainState } = openAnswers()
+    const unsentBudget = new ByteBudget(2 ** 20)
+    const shared = { rates: new RateLimiter(1_000), unsentBudget, addressOf: () => 'address', uptime: () => 0 }
     const rpcHttp = new RpcHttpHandler({ backend: { answers, chainState }, ...shared })
-    const route: NodeRoute = { id: 'rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }
+    const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
     const app = openApp({
-      ...{ streams, nodeRoutes: [route], listCacheControl: '', loadDocuments: async () => new Map() },
-      metrics: async () => '',
-      metricsToken: undefined,
-      unreadyReasons: () => [],
-      status: () => null as never,
+      ...{ streams, listCacheControl: '', loadDocuments: async () => new Map(), metrics: async () => '', metricsToken: undefined },
+      nodeRoutes: [{ id: 'rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }],
+      ...{ unreadyReasons: () => [], status: () => null as never },
     })
     const deadlines = { headers: 100, request: 200, keepAlive: 1_000, answer: 60_000, idle: 60_000, check: 10 }
-    const address = { host: '127.0.0.1', port: 0, maxClients: 1 }
-    const server = await listen(app, { streams, webSocketRoutes: [] }, address, deadlines)
+    const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: 1 }, deadlines)
     onTestFinished(() => server.close(0))
-    return { connectToServer: () => connect(`http://127.0.0.1:${server.port}`), upstreamCalls }
+    return () => connect(`http://127.0.0.1:${server.port}`)
   }
 
   it.each([
-    ['with a length', requestHead(1_000_000), ' '],
+    ['with a length', head(1_000_000), ' '],
     ['in chunks', chunkedHead, chunk(' ')],
-  ])('that arrives byte by byte is cut off, and others are answered meanwhile: %s', async (_, head, piece) => {
-    const { connectToServer, upstreamCalls } = await openServer()
+  ])('that arrives byte by byte is cut off, and others are answered meanwhile: %s', async (_, start, piece) => {
+    const connectToServer = await openServer()
     const [slow, other] = [await connectToServer(), await connectToServer()]
-    slow.send(head)
-    other.send(requestHead(body.length), body)
-    expect(answerSummary((await other.response()).body)).toEqual([1, -32602])
+    slow.send(start)
+    other.send(head(2), '{}')
+    expect(answerSummary((await other.response()).body)).toEqual([null, -32600])
     while (slow.closeState === 'no') await slow.sendSlowly([piece])
     expect(slow.bytes.toString()).not.toContain('200')
-    expect(upstreamCalls).toEqual([])
-  })
-
-  it('that stops half way is cut off', async () => {
-    const { connectToServer, upstreamCalls } = await openServer()
-    const raw = await connectToServer()
-    raw.send(requestHead(1_000), body)
-    await raw.ended()
-    expect(raw.bytes.toString()).not.toContain('200')
-    expect(upstreamCalls).toEqual([])
   })
 })
 
-it('thousands of malformed bodies at once are each answered', async () => {
-  const agent = new Agent({ keepAlive: true, maxSockets: 200 })
-  onTestFinished(() => agent.destroy())
-  const send = (body: string) =>
-    new Promise<string>((resolve, reject) => {
-      const outgoing = httpRequest(`${stack().relay.url}/rpc`, { agent, method: 'POST' }, (incoming) => {
-        let text = ''
-        incoming.setEncoding('utf8').on('data', (piece: string) => {
-          text += piece
-        })
-        incoming.on('end', () => resolve(`${incoming.statusCode} ${text === '' ? '' : answerSummary(text)[1]}`))
-      })
-      outgoing.on('error', reject)
-      outgoing.end(body)
+describe('a message over a WebSocket', () => {
+  it('may have 131,072 bytes', async () => {
+    const socket = await openSocket()
+    socket.send(padded(MESSAGE_BOUND_BYTES))
+    expect(answerSummary(await socket.next())).toEqual(validAnswer)
+  })
+
+  const half = ' '.repeat(MESSAGE_BOUND_BYTES / 2)
+  it.each<[string, readonly (string | Uint8Array)[], number]>([
+    ['a byte more', [padded(MESSAGE_BOUND_BYTES + 1)], 1009],
+    ['too many bytes in fewer characters', [JSON.stringify('é'.repeat(MESSAGE_BOUND_BYTES / 2))], 1009],
+    ['100 MB', [Buffer.alloc(100_000_000, '[')], 1009],
+    ['fragments that are too large together', [half, half, valid], 1009],
+    ['thousands of fragments', [...Array(5_000).fill(' '), valid], 1008],
+    ['text that is not UTF-8', [withBytes('c0af')], 1007],
+  ])('of %s closes the connection, and no other', async (_, fragments, code) => {
+    const [socket, other] = [await openSocket(), await openSocket()]
+    for (const [index, fragment] of fragments.entries()) socket.send(fragment, { fin: index === fragments.length - 1 })
+    expect(await socket.waitForClose()).toBe(code)
+    other.send(valid)
+    expect(answerSummary(await other.next())).toEqual(validAnswer)
+  })
+
+  it('in fragments is answered as a whole', async () => {
+    const socket = await openSocket()
+    // One cut is within a character, and one fragment is empty.
+    const cuts = [0, 23, 23, 26, accented.length]
+    cuts.slice(1).forEach((cut, at) => {
+      socket.send(accented.subarray(cuts[at], cut), { fin: cut === accented.length })
     })
-  const kinds = [
-    ['', '200 -32700'],
-    ['['.repeat(5_000), '200 -32700'],
-    ['{"jsonrpc":"2.0","id":1}', '200 -32600'],
-    ['{"jsonrpc":"2.0","id":1,"method":"nothing"}', '200 -32601'],
-    ['{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{}]}', '200 -32602'],
-    ['{"jsonrpc":"2.0","method":"eth_getLogs","params":[{}]}', '204 '],
-  ] as const
-  const bodies = Array.from({ length: 3_000 }, (_, at) => kinds[at % kinds.length] ?? kinds[0])
-  expect(await Promise.all(bodies.map(([body]) => send(body)))).toEqual(bodies.map(([, outcome]) => outcome))
+    expect(answerSummary(await socket.next())).toEqual(['é😀', 'result'])
+  })
+
+  it('that is binary is read as text and answered as text', async () => {
+    const socket = await openSocket()
+    for (const [body, expected] of [
+      [Buffer.from(valid), validAnswer],
+      [withBytes('ff'), [null, -32700]],
+    ] as const) {
+      socket.send(body, { binary: true })
+      expect(answerSummary(await socket.next())).toEqual(expected)
+    }
+  })
+
+  it('may come with thousands of others, which are each answered', async () => {
+    const socket = await openSocket()
+    const kinds = [
+      ['', -32700],
+      ['['.repeat(100), -32700],
+      ['{"jsonrpc":"2.0","id":1}', -32600],
+      ['{"jsonrpc":"2.0","id":1,"method":"nothing"}', -32601],
+      ['{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":[]}', -32602],
+      ['{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":{"0":"newHeads"}}', -32602],
+      ['{"jsonrpc":"2.0","id":1,"method":"eth_unsubscribe","params":[1]}', -32602],
+    ] as const
+    const messages = Array.from({ length: 3_500 }, (_, at) => kinds[at % kinds.length] ?? kinds[0])
+    for (const [message] of messages) socket.send(message)
+    await socket.until(() => socket.receivedTexts.length >= messages.length, 'every answer')
+    const codes = socket.receivedTexts.map((text) => Number(answerSummary(text)?.[1]))
+    expect(codes.sort()).toEqual(messages.map(([, code]) => Number(code)).sort())
+  })
 })

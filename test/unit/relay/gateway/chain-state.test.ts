@@ -64,6 +64,8 @@ describe('the connection to the chain', () => {
 })
 
 describe('the counts of moves', () => {
+  const blocks = [chainEvents.sealed(5), chainEvents.sealed(6)]
+
   it.each<[string, ChainEvent[], number[]]>([
     ['a head that is new', [chainEvents.head(5), chainEvents.head(6)], [0, 2, 0]],
     [
@@ -82,47 +84,31 @@ describe('the counts of moves', () => {
     ['a block that is settled twice', [chainEvents.sealed(5), chainEvents.sealed(5)], [0, 0, 0]],
     ['a block that is settled under another hash', [chainEvents.sealed(5), chainEvents.sealed(5, word(1))], [1, 0, 0]],
     ['a hash that comes back', [chainEvents.sealed(5), chainEvents.sealed(5, word(1)), chainEvents.sealed(5)], [2, 0, 0]],
+    ['a reorganisation once, under any hash', [...blocks, chainEvents.reorg(6), chainEvents.sealed(6, word(1))], [1, 0, 0]],
+    [
+      'a reorganisation of a block before one that was replaced',
+      [...blocks, chainEvents.reorg(6), chainEvents.sealed(6, word(1)), chainEvents.sealed(5, word(2))],
+      [2, 0, 0],
+    ],
+    ['a head that is settled under its hash', [chainEvents.head(5), chainEvents.sealed(5)], [0, 1, 0]],
+    ['a head that is settled under another hash', [chainEvents.head(5), chainEvents.sealed(5, word(1))], [1, 2, 0]],
+    [
+      'no block after one that is settled anew',
+      [...blocks, chainEvents.sealed(5, word(1)), chainEvents.sealed(6, word(2))],
+      [1, 0, 0],
+    ],
+    [
+      'what moves nothing',
+      [
+        { type: 'cursor', cursor: { number: 5, hash: blockHash(5) }, timestamp: null },
+        ...[{ type: 'subscribed', addresses: [] } as const, { type: 'unreadable', count: 1 } as const, holeEvent(1, 2)],
+        { type: 'status', source: 'sealed', reason: 'no_pending' },
+        { type: 'head', sealed: null, pending: null, timestamp: null },
+      ],
+      [0, 0, 0],
+    ],
   ])('count %s', (_, events, expected) => {
     expect(countersOf(stateAfter(...events))).toEqual(expected)
-  })
-
-  it('ignore events that move nothing', () => {
-    const others: ChainEvent[] = [
-      { type: 'cursor', cursor: { number: 5, hash: blockHash(5) }, timestamp: null },
-      { type: 'subscribed', addresses: [] },
-      { type: 'unreadable', count: 1 },
-      { type: 'status', source: 'sealed', reason: 'no_pending' },
-      holeEvent(1, 2),
-      { type: 'head', sealed: null, pending: null, timestamp: null },
-    ]
-    expect(countersOf(stateAfter(...others))).toEqual([0, 0, 0])
-  })
-
-  it('count a reorganisation once, under any hash of the blocks', () => {
-    const chainState = stateAfter(
-      chainEvents.sealed(5),
-      chainEvents.sealed(6),
-      chainEvents.reorg(6),
-      chainEvents.sealed(6, word(1)),
-    )
-    expect(chainState.reorgCount).toBe(1)
-    chainState.receive(chainEvents.sealed(5, word(2)))
-    expect(chainState.reorgCount).toBe(2)
-  })
-
-  it('count a reorganisation if the head is settled under another hash', () => {
-    expect(stateAfter(chainEvents.head(5), chainEvents.sealed(5)).reorgCount).toBe(0)
-    expect(stateAfter(chainEvents.head(5), chainEvents.sealed(5, word(1))).reorgCount).toBe(1)
-  })
-
-  it('forget all later blocks with a block that is settled under another hash', () => {
-    const chainState = stateAfter(
-      chainEvents.sealed(5),
-      chainEvents.sealed(6),
-      chainEvents.sealed(5, word(1)),
-      chainEvents.sealed(6, word(2)),
-    )
-    expect(chainState.reorgCount).toBe(1)
   })
 
   it('keep the hashes of a thousand blocks and a few', () => {

@@ -3,6 +3,7 @@ import type { Hex } from '../../../../src/lib/hex.ts'
 import { createRedactor } from '../../../../src/lib/redact.ts'
 import type { RawRequestFn } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
+import { answerBody, type Caller, type Reply } from '../../../../src/relay/gateway/answer-rpc-body.ts'
 import { ChainState } from '../../../../src/relay/gateway/chain-state.ts'
 import { RpcError } from '../../../../src/relay/gateway/rpc-error.ts'
 import { SharedAnswers } from '../../../../src/relay/gateway/shared-answers.ts'
@@ -92,6 +93,26 @@ export function openAnswers({
     return upstreamCalls.length > before
   }
   return { clock, chainState, answers, upstreamCalls, receiptsCalls, request, callsUpstream }
+}
+
+/** Sends bodies of a client, who is allowed everything unless the test says otherwise, over a node that the test answers. */
+export function openBody(given: Partial<Caller> = {}) {
+  const fixture = openAnswers({ chainId: 7 })
+  const replies: Reply[] = []
+  const caller: Caller = {
+    client: 'somebody',
+    takeRate: (methods) => methods.map(() => true),
+    isLocal: () => false,
+    runLocal: () => 'null',
+    reserve: () => true,
+    hasHttpStatus: true,
+    ...given,
+  }
+  const send = (body: unknown): Promise<void> =>
+    answerBody(typeof body === 'string' ? body : JSON.stringify(body), fixture, caller, (one) => replies.push(one))
+  const texts = () => replies.map(({ chunks }) => String(Buffer.concat(chunks)))
+  const json = () => texts().map((text, at) => ({ status: replies[at]?.status, body: JSON.parse(text || 'null') }))
+  return { ...fixture, send, texts, json, replies }
 }
 
 /** The error that a call fails with. */

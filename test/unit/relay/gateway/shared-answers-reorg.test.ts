@@ -45,71 +45,51 @@ function openSourceAndAnswers({ linked: hasLink = true } = {}) {
   }
 }
 
+const NONE: string[] = []
+const ALL = ['latest', 'number', 'hash', 'logs deep down']
+
+/** A source that settled one more block, about which the node has answered. */
+async function openWithAnswers({ linked = true, lost = false } = {}) {
+  const world = openSourceAndAnswers({ linked })
+  const { chain, emit, head, advance, callsUpstreamFor } = world
+  if (linked) await emit(liveSignal([apple], 'logs'), head(), ...(lost ? [downSignal] : []))
+  await advance(POLL_MS)
+  const log = chain.addLog(HEAD + 1)
+  chain.head += 1
+  if (linked && !lost) await emit(head())
+  await advance(2 * POLL_MS)
+  const [number, old, wire] = [chain.head, chain.hashOf(chain.head), chain.nodeLogOf(log)]
+  expect([await callsUpstreamFor(number, old), await callsUpstreamFor(number, old)]).toEqual([ALL, NONE])
+  return { ...world, wire, callsUpstreamAgain: () => callsUpstreamFor(number, old) }
+}
+
 describe('a reorganisation invalidates all answers', () => {
-  const NONE: string[] = []
-  const ALL = ['latest', 'number', 'hash', 'logs deep down']
-
-  it('in the step that pushes another head of the same height', async () => {
-    const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
-    await emit(liveSignal(), head())
-    await advance(POLL_MS)
-    chain.head += 1
-    await emit(head())
-    await advance(POLL_MS)
-    const old = chain.hashOf(chain.head)
-    expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
-    chain.delayMs = FOREVER_MS
-    chain.reorganise(1)
-    await emit(head())
-    expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
-  })
-
-  it('in the step that removes a sealed log', async () => {
-    const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
-    await emit(liveSignal([apple], 'logs'), head())
-    await advance(POLL_MS)
-    const log = chain.addLog(HEAD + 1)
-    chain.head += 1
-    await emit(head())
-    await advance(POLL_MS)
-    const [old, wire] = [chain.hashOf(chain.head), chain.nodeLogOf(log)]
-    expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
-    chain.delayMs = FOREVER_MS
-    chain.reorganise(1)
-    await emit(sealedLogSignal({ ...wire, removed: true }))
-    expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
+  it.each<[string, (world: Awaited<ReturnType<typeof openWithAnswers>>) => Promise<void>]>([
+    ['pushes another head of the same height', ({ emit, head }) => emit(head())],
+    ['removes a sealed log', ({ emit, wire }) => emit(sealedLogSignal({ ...wire, removed: true }))],
+    [
+      'pushes a head with another parent than the known block',
+      ({ chain, emit, head }) => {
+        chain.head += 1
+        return emit(head())
+      },
+    ],
+  ])('in the step that %s', async (_, change) => {
+    const world = await openWithAnswers()
+    world.chain.delayMs = FOREVER_MS
+    world.chain.reorganise(1)
+    await change(world)
+    expect(await world.callsUpstreamAgain()).toEqual(ALL)
   })
 
   it.each([
-    ['an upstream without a socket', false],
-    ['an upstream whose socket is lost', true],
-  ])('with the next poll over %s', async (_, linked) => {
-    const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers({ linked })
-    if (linked) await emit(liveSignal(), head(), downSignal)
-    await advance(POLL_MS)
-    chain.head += 1
-    await advance(2 * POLL_MS)
-    const old = chain.hashOf(chain.head)
-    expect([await callsUpstreamFor(chain.head, old), await callsUpstreamFor(chain.head, old)]).toEqual([ALL, NONE])
+    ['an upstream without a socket', { linked: false }],
+    ['an upstream whose socket is lost', { lost: true }],
+  ])('with the next poll over %s', async (_, options) => {
+    const { chain, advance, callsUpstreamAgain } = await openWithAnswers(options)
     chain.reorganise(1)
     await advance(SILENCE_MS + POLL_MS)
-    expect(await callsUpstreamFor(chain.head, old)).toEqual(ALL)
-  })
-
-  it('in the step that pushes a head with another parent than the known block', async () => {
-    const { chain, emit, head, advance, callsUpstreamFor } = openSourceAndAnswers()
-    await emit(liveSignal(), head())
-    await advance(POLL_MS)
-    chain.head += 1
-    await emit(head())
-    await advance(POLL_MS)
-    const [number, old] = [chain.head, chain.hashOf(chain.head)]
-    expect([await callsUpstreamFor(number, old), await callsUpstreamFor(number, old)]).toEqual([ALL, NONE])
-    chain.delayMs = FOREVER_MS
-    chain.reorganise(1)
-    chain.head += 1
-    await emit(head())
-    expect(await callsUpstreamFor(number, old)).toEqual(ALL)
+    expect(await callsUpstreamAgain()).toEqual(ALL)
   })
 
   it.each([
