@@ -1,16 +1,11 @@
-import { fork } from 'node:child_process'
 import { channel } from 'node:diagnostics_channel'
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { performance } from 'node:perf_hooks'
-import { readConfig } from '../../src/relay/config/config.ts'
-import { openLog } from '../../src/relay/logger.ts'
-import { openMetrics } from '../../src/relay/metrics.ts'
-import { startRelay } from '../../src/relay/relay.ts'
-import type { LatencyCommand, LatencyReply } from './latency-process.ts'
+import { openRelay } from '../support/in-process-relay.ts'
+import { ListenerLoad } from './listener-load.ts'
+import { openTraffic } from './measured-servers.ts'
 import { type Percentiles, percentilesOf } from './result-table.ts'
 
 /**
@@ -19,31 +14,31 @@ import { type Percentiles, percentilesOf } from './result-table.ts'
  */
 
 const LISTENERS = 100
-const WARM_UP = 200
-const ROUNDS = 500
-const PAUSE_MS = 10
+const EVERY_MS = 20
+const [WARM_UP, ROUNDS] = [200, 500]
 /** What to search for in the bytes: the Transfer event on its way in, the update on its way out. */
 const INCOMING_MARK = '0xddf252ad'
 const OUTGOING_MARK = '"type":"transfer"'
 
 /** What this program prints, as one line of JSON. */
 export type AddedLatency = {
-  readonly transfers: number
-  readonly listeners: number
   /** From a log's bytes on the upstream's socket to the update's bytes on a listener's. */
   readonly added: Percentiles
   /** The same for the last listener of each transfer. */
   readonly addedToLast: Percentiles
-  /** From the flashblock to the message, in the process of the upstream and the listeners. */
+  /** From the flashblock to the message, in the processes of the upstream and the listeners. */
   readonly endToEnd: Percentiles
 }
 
 let receivedAt = 0
-let added: number[] = []
+/** What was added to each transfer, for each listener. */
+let added: number[][] = []
 channel('net.client.socket').subscribe((message) => {
   const { socket } = message as { socket: Socket }
   socket.on('data', (bytes) => {
-    if (bytes.includes(INCOMING_MARK)) receivedAt = performance.now()
+    if (!bytes.includes(INCOMING_MARK)) return
+    receivedAt = performance.now()
+    added.push([])
   })
 })
 channel('net.server.socket').subscribe((message) => {
@@ -51,64 +46,40 @@ channel('net.server.socket').subscribe((message) => {
   const write = socket.write.bind(socket)
   socket.write = (...given: unknown[]) => {
     const taken = Reflect.apply(write, socket, given)
-    if (Buffer.isBuffer(given[0]) && given[0].includes(OUTGOING_MARK)) added.push(performance.now() - receivedAt)
+    if (Buffer.isBuffer(given[0]) && given[0].includes(OUTGOING_MARK)) added.at(-1)?.push(performance.now() - receivedAt)
     return taken
   }
 })
 
-const environmentProcess = fork(new URL('latency-process.ts', import.meta.url), { stdio: 'inherit' })
-
-async function command<Done extends LatencyReply['done']>(
-  message: Extract<LatencyCommand, { do: Done }>,
-): Promise<Extract<LatencyReply, { done: Done }>> {
-  environmentProcess.send(message)
-  const [report] = await once(environmentProcess, 'message')
-  return report
-}
-
+const traffic = openTraffic()
+const upstream = await traffic.command({ do: 'chain', tokens: 1, isLight: false })
 const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
-const upstream = await command({ do: 'upstream' })
-const settings = {
-  PORT: '0',
-  DATA_DIR: dir,
-  UPSTREAM_RPC_URL: upstream.rpcUrl,
-  UPSTREAM_WS_URL: upstream.wsUrl,
-  STOCKS_API_URL: upstream.url,
-}
-const parsed = readConfig([], settings)
-if (parsed.kind !== 'settings') throw new Error('the settings of the benchmark are invalid')
-const relay = await startRelay({
-  config: parsed.config,
-  log: openLog('warn'),
-  metrics: openMetrics(),
-  loadDocuments: async () => new Map(),
-  onFailure: (failure) => {
-    throw failure
-  },
+const settings = { DATA_DIR: dir, STOCKS_REFRESH: '15s', MAX_CLIENTS_PER_ADDRESS: String(LISTENERS) }
+const relay = await openRelay(upstream, settings)
+await traffic.command({ do: 'waitForSubscription' })
+// What this process uses is not measured.
+const server = { cpuSeconds: () => 0, writes: () => 0 } as never
+const load = new ListenerLoad({
+  server,
+  traffic,
+  port: Number(new URL(relay.url).port),
+  symbols: [],
+  sendsLive: true,
+  end: relay.stop,
 })
-await relay.whenListed
-const url = `ws://127.0.0.1:${relay.port}/v1/ws?symbols=AAPLc&types=transfer&snapshot=false`
-await command({ do: 'listen', url, listeners: LISTENERS })
-
-const all: number[] = []
-const last: number[] = []
-const received: number[] = []
-for (let round = -WARM_UP; round < ROUNDS; round += 1) {
-  added = []
-  const { receivedMs } = await command({ do: 'transfer', raw: 1_000_000 + round })
-  if (round >= 0) {
-    all.push(...added)
-    last.push(Math.max(...added))
-    received.push(...receivedMs)
-  }
-  await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
-}
-
+await load.join({ listeners: LISTENERS })
+await load.deliver({ burst: 1, everyMs: EVERY_MS, bursts: WARM_UP })
+added = []
+const { p50Ms, p99Ms, maxMs } = await load.deliver({ burst: 1, everyMs: EVERY_MS, bursts: ROUNDS })
 const result: AddedLatency = {
-  ...{ transfers: ROUNDS, listeners: LISTENERS },
-  ...{ added: percentilesOf(all), addedToLast: percentilesOf(last), endToEnd: percentilesOf(received) },
+  added: percentilesOf(added.flat()),
+  // A sealed log comes once more, and is not written again.
+  addedToLast: percentilesOf(added.filter((each) => each.length > 0).map((each) => Math.max(...each))),
+  endToEnd: { p50Ms, p99Ms, maxMs },
 }
 process.stdout.write(`${JSON.stringify(result)}\n`)
+await load.end()
 await relay.stop()
-environmentProcess.disconnect()
+await traffic.end()
 await rm(dir, { recursive: true })
+process.exit()

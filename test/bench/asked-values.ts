@@ -1,5 +1,5 @@
-import type { Figures } from './listener-load.ts'
-import { formatNumber, print, ratioOf } from './result-table.ts'
+import { type Figures, isBehind } from './listener-load.ts'
+import { formatNumber, median, print } from './result-table.ts'
 
 /** What is asked of the relay, next to what was measured. */
 
@@ -26,9 +26,8 @@ export function printComparisons(comparisons: readonly Comparison[]): void {
   for (const { what, measured, digits, asked, note = '' } of comparisons) {
     const bound = asked === null ? '' : 'atMost' in asked ? `≤ ${asked.atMost}` : `≥ ${formatNumber(asked.atLeast, 0)}`
     const verdict = asked === null ? '' : isMet(measured, asked) ? '  met' : '  NOT MET'
-    print(
-      `${what.padEnd(WHAT_CHARS)}${formatNumber(measured, digits).padStart(12)}${bound.padStart(12)}${verdict.padEnd(9)}  ${note}`.trimEnd(),
-    )
+    const values = `${formatNumber(measured, digits).padStart(12)}${bound.padStart(12)}${verdict.padEnd(9)}`
+    print(`${what.padEnd(WHAT_CHARS)}${values}  ${note}`.trimEnd())
   }
 }
 
@@ -61,34 +60,38 @@ const comparedFigures = [
   ['writes per delivery', 'writesPerMessage'],
 ] as const satisfies readonly (readonly [string, keyof Figures])[]
 
-/** The medians of the ratios of this commit to another, whose figures have names that end in `suffix`. */
-export function compareCommits(figuresByName: ReadonlyMap<string, readonly Figures[]>, suffix: string): readonly Comparison[] {
-  return [...figuresByName].flatMap(([name, figures]) => {
-    const others = figuresByName.get(name + suffix)
-    if (!others) return []
-    return comparedFigures.flatMap(([what, figure]) => {
-      const ratio = ratioOf(figure, [figures, others], [true, true])
-      return ratio
-        ? [{ what: `${name}: ${what}, this :${suffix}`, measured: ratio.median, digits: 2, asked: null, note: ratio.note }]
-        : []
-    })
+type FiguresByName = ReadonlyMap<string, readonly Figures[]>
+
+/** The median of the ratios within each round: of the rounds in which the required servers kept up, if there are any. */
+function ratioIn(all: FiguresByName, [what, figure, first, second, asked]: Ratio, mustKeepUp: (name: string) => boolean) {
+  const rounds = (all.get(first) ?? []).flatMap((one, round) => {
+    const other = all.get(second)?.[round]
+    const ratio = other ? one[figure] / other[figure] : Number.NaN
+    if (!other || !Number.isFinite(ratio) || ratio === 0) return []
+    return [{ ratio, inTime: !(mustKeepUp(first) && isBehind(one)) && !(mustKeepUp(second) && isBehind(other)) }]
   })
+  const inTime = rounds.filter((round) => round.inTime)
+  const measured = (inTime.length > 0 ? inTime : rounds).map(({ ratio }) => ratio)
+  if (measured.length === 0) return []
+  const spread = measured.length > 1 ? `(${Math.min(...measured).toFixed(2)} to ${Math.max(...measured).toFixed(2)})` : ''
+  const late = rounds.length - inTime.length
+  const skipped = late === rounds.length ? ' *' : late > 0 ? ` without ${late} of ${rounds.length} rounds` : ''
+  return [{ what, measured: median(measured), digits: 2, asked, note: `${spread}${skipped}` }]
 }
 
-/** The medians of the ratios within each round, from the rounds in which relay and floor kept up. */
-export function compareRatios(
-  figuresByName: ReadonlyMap<string, readonly Figures[]>,
-  growthListeners: readonly number[],
-): readonly Comparison[] {
-  // A ratio to a slow peer is still meaningful.
-  const mustKeepUp = (name: string) => /relay|floor|mixed/.test(name)
+/** The ratios of this commit to another, whose figures have names that end in `suffix`. */
+export const compareCommits = (all: FiguresByName, suffix: string): readonly Comparison[] =>
+  [...all.keys()].flatMap((name) =>
+    comparedFigures.flatMap(([what, figure]) =>
+      ratioIn(all, [`${name}: ${what}, this :${suffix}`, figure, name, name + suffix, null], () => true),
+    ),
+  )
+
+/** The ratios to the peers. A ratio to a slow peer is still meaningful. */
+export function compareRatios(all: FiguresByName, growthListeners: readonly number[]): readonly Comparison[] {
   const growth = growthListeners.map((listeners): Ratio => {
     const what = `CPU per delivery, ${formatNumber(listeners, 0)} listeners, relay : floor`
     return [what, 'cpuSecondsPerMillion', `${listeners}, relay`, `${listeners}, C floor`, null]
   })
-  return [...ratios, ...growth].flatMap(([what, figure, first, second, asked]) => {
-    const pair = [figuresByName.get(first) ?? [], figuresByName.get(second) ?? []] as const
-    const ratio = ratioOf(figure, pair, [mustKeepUp(first), mustKeepUp(second)])
-    return ratio ? [{ what, measured: ratio.median, digits: 2, asked, note: ratio.note }] : []
-  })
+  return [...ratios, ...growth].flatMap((ratio) => ratioIn(all, ratio, (name) => /relay|floor|mixed/.test(name)))
 }

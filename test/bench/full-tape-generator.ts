@@ -125,24 +125,19 @@ class GeneratedMarket {
 
   #randomFact(block: number, index: number, at: number): FactDraft {
     const input = { ...this.#token(), block, index, at, raw: 1 + this.#below(1_000_000_000) }
-    const fact = this.#oneIn(ONE_IN.pause * 12)
-      ? pauseOf(input)
-      : this.#oneIn(ONE_IN.multiplier * 12)
-        ? multiplierOf(input)
-        : this.#oneIn(ONE_IN.action * 12)
-          ? actionOf(input)
-          : this.#commonFact(input)
+    const rare = (['pause', 'multiplier', 'action'] as const).find((type) => this.#oneIn(ONE_IN[type] * 12))
+    const fact = factOf(rare ?? this.#commonType(), input)
     this.#open.push(fact)
     return fact
   }
 
-  #commonFact(input: FactInput): FactDraft {
+  #commonType(): FactDraft['type'] {
     let drawn = this.#below(100)
     for (const type of ['approval', 'log', 'mint', 'burn'] as const) {
       drawn -= PERCENT[type]
-      if (drawn < 0) return type === 'approval' ? approvalOf(input) : type === 'log' ? logOf(input) : moveOf(type, input)
+      if (drawn < 0) return type
     }
-    return moveOf('transfer', input)
+    return 'transfer'
   }
 
   /** Seals the open facts. A few are retracted or amended. */
@@ -182,17 +177,6 @@ const blockHash = (block: number): Hex => hash(`block ${block}`)
 const iso = (at: number): string => new Date(at).toISOString()
 const commonFields = ({ symbol, address }: TokenName, at: number) => ({ symbol, address, time: iso(at) })
 
-function positionOf({ block, index, at }: FactInput) {
-  const tx = hash(`${block} ${index}`)
-  return {
-    key: formatKey(block, tx, index),
-    block: { number: block, hash: null, timestamp: iso(at) },
-    tx: { hash: tx, index, log_index: index },
-  }
-}
-
-const factFields = { stage: 'preconfirmed' as const, late: false }
-const ingestFields = (at: number) => ({ source: 'pendingLogs' as const, received_at: iso(at - 3), published_at: iso(at) })
 const navValue = (at: number, price: number) => ({
   price: `${100 + price}.25`,
   updated_at: iso(at - 60_000),
@@ -202,75 +186,42 @@ const navValue = (at: number, price: number) => ({
   frozen: null,
 })
 
-function moveOf(type: MovementDraft['type'], input: FactInput): MovementDraft {
-  const { key, block, tx } = positionOf(input)
-  const [from, to] = [type === 'mint' ? ZERO : holder(input.raw), type === 'burn' ? ZERO : holder(input.raw + input.index + 1)]
-  const amount = `${input.raw / 100_000_000}`
+function movementContent({ raw, at }: FactInput, from: Hex, to: Hex) {
+  const amount = `${raw / 100_000_000}`
   return {
-    type,
-    ...commonFields(input, input.at),
-    key,
-    ...factFields,
-    from,
-    to,
-    raw: String(input.raw),
-    amount,
-    multiplier: '1',
-    shares: amount,
-    reference_value: (input.raw / 1_000_000).toFixed(2),
-    nav: navValue(input.at, 100),
-    memo: null,
-    block,
-    tx,
-    ingest: ingestFields(input.at),
+    ...{ from, to, raw: String(raw), amount, multiplier: '1', shares: amount },
+    ...{ reference_value: (raw / 1_000_000).toFixed(2), nav: navValue(at, 100), memo: null },
   }
 }
 
-function approvalOf(input: FactInput): DraftOf<'approval'> {
-  const { key, block, tx } = positionOf(input)
-  const [owner, spender] = [holder(input.raw), holder(input.index)]
-  const raw = String(input.raw)
-  const fields = { owner, spender, raw, amount: `${input.raw / 100_000_000}` }
+/** What the facts of each type say. */
+const contents: Readonly<Record<FactDraft['type'], (input: FactInput, tx: Hex) => object>> = {
+  transfer: (input) => movementContent(input, holder(input.raw), holder(input.raw + input.index + 1)),
+  mint: (input) => movementContent(input, ZERO, holder(input.raw + input.index + 1)),
+  burn: (input) => movementContent(input, holder(input.raw), ZERO),
+  approval: ({ raw, index }) => ({
+    ...{ owner: holder(raw), spender: holder(index), raw: String(raw), amount: `${raw / 100_000_000}` },
+  }),
+  log: (_, tx) => ({ topics: [tx], data: tx }),
+  pause: ({ raw }) => ({
+    change: raw % 2 === 0 ? 'paused' : 'unpaused',
+    ...{ features: ['TRANSFER'], feature_ids: [0], paused: ['TRANSFER'], source: 'log' },
+  }),
+  multiplier: ({ at }) => ({ phase: 'scheduled', previous: '1', multiplier: '2', effective_at: iso(at), source: 'log' }),
+  action: ({ raw }) => ({ ...{ action_id: `a-${raw}`, description: 'Dividend', uri: 'https://example.org/dividend', keys: [] } }),
+}
+const ingestedTypes = new Set(['transfer', 'mint', 'burn', 'approval'])
+
+function factOf(type: FactDraft['type'], input: FactInput): FactDraft {
+  const { block, index, at } = input
+  const tx = hash(`${block} ${index}`)
   return {
-    type: 'approval',
-    ...commonFields(input, input.at),
-    key,
-    ...factFields,
-    ...fields,
-    block,
-    tx,
-    ingest: ingestFields(input.at),
-  }
-}
-
-function logOf(input: FactInput): DraftOf<'log'> {
-  const { key, block, tx } = positionOf(input)
-  return { type: 'log', ...commonFields(input, input.at), key, ...factFields, topics: [tx.hash], data: tx.hash, block, tx }
-}
-
-function pauseOf(input: FactInput): DraftOf<'pause'> {
-  const { key, block, tx } = positionOf(input)
-  const change = input.raw % 2 === 0 ? ('paused' as const) : ('unpaused' as const)
-  const features = { features: ['TRANSFER'], feature_ids: [0], paused: ['TRANSFER'], source: 'log' as const }
-  return { type: 'pause', ...commonFields(input, input.at), change, ...features, key, ...factFields, block, tx }
-}
-
-function multiplierOf(input: FactInput): DraftOf<'multiplier'> {
-  const { key, block, tx } = positionOf(input)
-  const fields = {
-    phase: 'scheduled' as const,
-    previous: '1',
-    multiplier: '2',
-    effective_at: iso(input.at),
-    source: 'log' as const,
-  }
-  return { type: 'multiplier', ...commonFields(input, input.at), ...fields, key, ...factFields, block, tx }
-}
-
-function actionOf(input: FactInput): DraftOf<'action'> {
-  const { key, block, tx } = positionOf(input)
-  const fields = { action_id: `a-${input.raw}`, description: 'Dividend', uri: 'https://example.org/dividend', keys: [] }
-  return { type: 'action', ...commonFields(input, input.at), key, ...factFields, ...fields, block, tx }
+    ...{ type, ...commonFields(input, at), key: formatKey(block, tx, index), stage: 'preconfirmed', late: false },
+    ...contents[type](input, tx),
+    block: { number: block, hash: null, timestamp: iso(at) },
+    tx: { hash: tx, index, log_index: index },
+    ...(ingestedTypes.has(type) && { ingest: { source: 'pendingLogs', received_at: iso(at - 3), published_at: iso(at) } }),
+  } as FactDraft
 }
 
 const navOf = (token: TokenName, at: number, price: number): DraftOf<'nav'> => ({

@@ -1,25 +1,43 @@
 import { HistoryUnderLoad, type QueryFigures } from './history-under-load.ts'
-import { formatNumber, print } from './result-table.ts'
+import { formatNumber, print, tableOf } from './result-table.ts'
 
 /** History over a full tape: how fast each kind of query gets its first page, and how that affects live listeners. */
 
 const ALONE_MS = 5_000
 const QUERY_MS = 1_500
 
+const table = tableOf<Partial<QueryFigures>>(
+  '',
+  (
+    [
+      ['answers', 'answers', 0],
+      ['median ms', 'p50Ms', 1],
+      ['p99 ms', 'p99Ms', 1],
+      ['worst ms', 'maxMs', 1],
+      ['messages', 'messages', 0],
+      ['requests', 'requests', 0],
+      ['wrong', 'wrong', 0],
+      ['live p99', 'liveP99Ms', 1],
+      ['live worst', 'liveWorstMs', 1],
+      ['held p99', 'stallP99Ms', 1],
+      ['held worst', 'maxStallMs', 1],
+    ] as const
+  ).map(([name, figure, digits]) => [name, (figures) => figures[figure] ?? Number.NaN, digits]),
+)
+
 /** Generates a full tape, starts a relay on it, and runs the queries. */
 export async function benchmarkHistory(updates: number): Promise<void> {
   const load = await HistoryUnderLoad.open(updates)
   try {
-    const { tape, generatingMs, startingMs } = load
+    const { tape, generatingMs, startingMs } = load.opened
     const counts = Object.entries(tape.counts).map(([type, count]) => `${formatNumber(count, 0)} ${type}`)
-    print(
-      `a tape of ${formatNumber(updates, 0)} updates, generated in ${formatNumber(generatingMs / 1_000, 1)} s: ${counts.join(', ')}`,
-    )
+    const seconds = formatNumber(generatingMs / 1_000, 1)
+    print(`a tape of ${formatNumber(updates, 0)} updates, generated in ${seconds} s: ${counts.join(', ')}`)
     print(`the relay started on it in ${formatNumber(startingMs / 1_000, 2)} s`)
-    print(''.padEnd(NAME_CHARS) + columns.map(({ name }) => name.padStart(COLUMN_CHARS)).join(''))
-    print(row({ ...noQuery, ...(await load.measureIdle(ALONE_MS)) }))
-    for (const query of load.queries) print(row(await load.measureQuery(query, QUERY_MS)))
-    print(row({ ...noQuery, ...(await load.measureIdle(ALONE_MS)) }))
+    table.printHead()
+    table.printRow('no queries', [await load.measureIdle(ALONE_MS)])
+    for (const query of load.queries) table.printRow(query.name, [await load.measureQuery(query, QUERY_MS)])
+    table.printRow('no queries', [await load.measureIdle(ALONE_MS)])
     print('messages: on the first page; requests: until a hundred have come, there are no more, or the bound is reached')
     print('live: from the upstream to a listener; held: how long /healthz took, polled all the while')
     for (const path of ['/v1/events?format=ndjson', '/v1/events?format=ndjson&stage=sealed']) {
@@ -32,34 +50,3 @@ export async function benchmarkHistory(updates: number): Promise<void> {
     await load.close()
   }
 }
-
-const noQuery = {
-  what: 'no queries',
-  medianMs: Number.NaN,
-  p99Ms: Number.NaN,
-  worstMs: Number.NaN,
-  answers: 0,
-  messages: 0,
-  requests: 0,
-  wrong: 0,
-}
-
-const NAME_CHARS = 40
-const COLUMN_CHARS = 11
-const columns: readonly { readonly name: string; readonly of: (figures: QueryFigures) => number; readonly digits: number }[] = [
-  { name: 'answers', of: (figures) => figures.answers, digits: 0 },
-  { name: 'median ms', of: (figures) => figures.medianMs, digits: 1 },
-  { name: 'p99 ms', of: (figures) => figures.p99Ms, digits: 1 },
-  { name: 'worst ms', of: (figures) => figures.worstMs, digits: 1 },
-  { name: 'messages', of: (figures) => figures.messages, digits: 0 },
-  { name: 'requests', of: (figures) => figures.requests, digits: 0 },
-  { name: 'wrong', of: (figures) => figures.wrong, digits: 0 },
-  { name: 'live p99', of: (figures) => figures.liveP99Ms, digits: 1 },
-  { name: 'live worst', of: (figures) => figures.liveWorstMs, digits: 1 },
-  { name: 'held p99', of: (figures) => figures.stallP99Ms, digits: 1 },
-  { name: 'held worst', of: (figures) => figures.maxStallMs, digits: 1 },
-]
-
-const row = (figures: QueryFigures): string =>
-  figures.what.padEnd(NAME_CHARS) +
-  columns.map(({ of, digits }) => formatNumber(of(figures), digits).padStart(COLUMN_CHARS)).join('')

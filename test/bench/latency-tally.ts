@@ -1,3 +1,5 @@
+import type { Percentiles } from './result-table.ts'
+
 /** Buckets per power of two, so that a latency is exact to 2 %. */
 const STEPS = 64
 const POWERS = 32
@@ -5,8 +7,8 @@ const POWERS = 32
 /** A histogram of latencies, because there are millions. */
 export class LatencyTally {
   readonly #counts = new Uint32Array(STEPS * POWERS)
+  #maxMicros = 0
   count = 0
-  maxMicros = 0
 
   add(micros: number): void {
     const whole = Math.max(micros, 0)
@@ -14,11 +16,15 @@ export class LatencyTally {
     const step = power * STEPS + (whole >>> power)
     this.#counts[step] = (this.#counts[step] ?? 0) + 1
     this.count += 1
-    if (whole > this.maxMicros) this.maxMicros = whole
+    if (whole > this.#maxMicros) this.#maxMicros = whole
+  }
+
+  percentiles(): Percentiles {
+    return { p50Ms: this.#microsAt(0.5) / 1_000, p99Ms: this.#microsAt(0.99) / 1_000, maxMs: this.#maxMicros / 1_000 }
   }
 
   /** The latency that this share did not exceed. */
-  microsAt(share: number): number {
+  #microsAt(share: number): number {
     let left = Math.min(this.count - 1, Math.floor(this.count * share))
     for (const [step, count] of this.#counts.entries()) {
       left -= count

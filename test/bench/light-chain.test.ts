@@ -3,17 +3,16 @@ import { parseLogs } from '../../src/relay/chain/logs/log-parser.ts'
 import { LightChain, numberOfKey } from './light-chain.ts'
 import { FIRST_NUMBER } from './message-stamp.ts'
 import { PublicationAudit } from './publication-audit.ts'
-import { LentFrameReader } from './websocket-frame-reader.ts'
+import { FrameReader } from './stream-readers.ts'
 
 const TOKENS = 3
 
 /** The logs in pushed frames. */
 function pushedLogs(frames: Buffer) {
   const logs: unknown[] = []
-  const reader = new LentFrameReader(
-    (bytes, from, to) => logs.push(JSON.parse(bytes.toString('utf8', from, to)).params.result),
-    () => {},
-  )
+  const reader = new FrameReader({
+    text: (bytes, from, to) => logs.push(JSON.parse(bytes.toString('utf8', from, to)).params.result),
+  })
   reader.read(frames, 0, frames.length)
   return parseLogs(logs)
 }

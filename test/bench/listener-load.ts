@@ -1,8 +1,9 @@
-import type { DeliveryResult, ListenersCommand, ListenersReply, Selection, StreamKind } from './listeners-process.ts'
+import type { DeliveryResult, Joining, ListenersCommand, ListenersReply, StreamKind } from './listeners-process.ts'
 import type { MeasuredServer } from './measured-servers.ts'
 import { FIRST_NUMBER } from './message-stamp.ts'
 import { PinnedWorker } from './pinned-processes.ts'
 import type { AuditResult } from './publication-audit.ts'
+import { tableOf } from './result-table.ts'
 
 /** One server, its listeners and its work: what it delivered, and what that cost. */
 
@@ -12,51 +13,53 @@ const SETTLING_BOUND_MS = 10_000
 const POLL_MS = 100
 /** Smaller growth is ignored. */
 const GROWTH_BYTES = 1_024 * 1_024
+const CONCURRENT_JOINS = 200
 
 export type Work = { readonly burst: number; readonly everyMs: number; readonly bursts: number; readonly blockMs?: number }
 
 /** How many listeners joined, in what time, and at what cost to the server. */
-export type Joined = {
-  readonly live: number
-  readonly seconds: number
-  readonly cpuSeconds: number
-  /** The connections on which compression was agreed. */
-  readonly deflated: number
-}
+export type Joined = Extract<ListenersReply, { done: 'join' }> & { readonly cpuSeconds: number }
 
 /** How a server performed on some work. */
-export type Figures = {
+export type Figures = Pick<DeliveryResult, 'missing' | 'wrong' | 'lost' | 'p50Ms' | 'p99Ms' | 'maxMs' | 'seconds' | 'load'> & {
   readonly deliveriesPerSecond: number
   /** The share of messages that was delivered within the time of the work. Below 1 the server was behind. */
   readonly pace: number
   readonly deliveriesPerCpuSecond: number
   readonly cpuSecondsPerMillion: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-  readonly maxMs: number
-  readonly missing: number
-  readonly wrong: number
-  readonly lost: number
   readonly bytesPerMessage: number
   readonly writesPerMessage: number
-  /** From the first of the work to the last message. */
-  readonly seconds: number
-  /** The share of its core that the listeners' process used. Near 1 the listeners were the bottleneck. */
-  readonly listenersLoad: number
 }
 
-/** Which listeners join: how many, where, and how many at once. */
-export type ListenerGroup = {
-  readonly kind: StreamKind
+/** Below this a server was behind: it sent waiting messages together, so they cost less than the same work in time. */
+const KEEPING_UP_PACE = 0.95
+export const isBehind = ({ pace }: Figures): boolean => pace < KEEPING_UP_PACE
+/** The name of figures; marked where the server was behind. */
+export const nameOf = (name: string, rounds: readonly Figures[]): string => `${name}${rounds.some(isBehind) ? ' *' : ''}`
+
+export const figuresTable = tableOf<Figures>('', [
+  ['deliveries/s', (figures) => figures.deliveriesPerSecond, 0],
+  ['per CPU-s', (figures) => figures.deliveriesPerCpuSecond, 0],
+  ['CPU-s/M', (figures) => figures.cpuSecondsPerMillion, 3],
+  ['p50 ms', (figures) => figures.p50Ms, 1],
+  ['p99 ms', (figures) => figures.p99Ms, 1],
+  ['max ms', (figures) => figures.maxMs, 1],
+  ['missing', (figures) => figures.missing, 0],
+  ['wrong', (figures) => figures.wrong, 0],
+  ['lost', (figures) => figures.lost, 0],
+  ['bytes', (figures) => figures.bytesPerMessage, 0],
+  ['writes', (figures) => figures.writesPerMessage, 3],
+  ['clients %', (figures) => figures.load * 100, 0],
+])
+
+export const pathOf = (kind: StreamKind, symbols: string): string =>
+  `${kind === 'ws' ? '/v1/ws' : '/v1/stream'}?symbols=${symbols}&types=transfer&snapshot=false`
+
+/** Which listeners join: by default over WebSocket, and all receive everything. */
+export type ListenerGroup = Partial<Omit<Joining, 'do' | 'port' | 'listeners'>> & {
   readonly listeners: number
-  readonly selections: readonly Selection[]
-  readonly every: number
-  readonly atOnce: number
-  readonly offersDeflate?: boolean
-  /** One in this many reads its messages and counts for all. */
-  readonly readersEvery?: number
-  /** Whether the first of them follows what becomes of every log. */
-  readonly isAudited?: boolean
+  /** Whether it is no failure if some cannot join. */
+  readonly mayBeFewer?: boolean
 }
 
 /** Connected listeners of a server, and the work that they receive. */
@@ -69,12 +72,15 @@ export class ListenerLoad {
     this.#server = measured
   }
 
-  /** Connects listeners. Returns how many became live, and the cost. */
-  async join(group: ListenerGroup): Promise<Joined> {
+  async join({ kind = 'ws', mayBeFewer = false, ...group }: ListenerGroup): Promise<Joined> {
     const { server, port, sendsLive } = this.#server
+    const selections = [{ path: sendsLive ? pathOf(kind, '*') : '/' }]
     const cpuBefore = server.cpuSeconds()
-    const { live, seconds, deflated } = await this.#listeners.command({ do: 'join', port, sendsLive, ...group })
-    return { live, seconds, deflated, cpuSeconds: server.cpuSeconds() - cpuBefore }
+    const joining = { port, kind, selections, sendsLive, every: 1, atOnce: CONCURRENT_JOINS, ...group }
+    const joined = await this.#listeners.command({ do: 'join', ...joining })
+    if (joined.live < group.listeners && !mayBeFewer)
+      throw new Error(`only ${joined.live} of ${group.listeners} listeners became live`)
+    return { ...joined, cpuSeconds: server.cpuSeconds() - cpuBefore }
   }
 
   /** Gives the server work and waits until all listeners have received it. */
@@ -86,9 +92,18 @@ export class ListenerLoad {
     this.#lastNumber += burst * bursts
     const delivering = this.#listeners.command({ do: 'waitForNumber', to: this.#lastNumber })
     await traffic.command({ do: 'work', ...work })
-    const result = await delivering
-    const used = { cpuSeconds: server.cpuSeconds() - cpuBefore, writes: server.writes() - writesBefore }
-    return figuresOf(result, used, (bursts * everyMs) / 1_000)
+    const { received, bytes, ...result } = await delivering
+    const [cpuSeconds, writes] = [server.cpuSeconds() - cpuBefore, server.writes() - writesBefore]
+    const offeredSeconds = (bursts * everyMs) / 1_000
+    return {
+      ...result,
+      pace: Math.min(1, offeredSeconds / result.seconds),
+      deliveriesPerSecond: received / Math.max(result.seconds, offeredSeconds),
+      deliveriesPerCpuSecond: received / cpuSeconds,
+      cpuSecondsPerMillion: (cpuSeconds * 1e6) / received,
+      bytesPerMessage: bytes / received,
+      writesPerMessage: writes / received,
+    }
   }
 
   /** How endless work reaches the connected listeners while something else happens. */
@@ -104,9 +119,10 @@ export class ListenerLoad {
   }
 
   /** Seals what has been made. Returns what became of every log since the last count began. */
-  async sealAll(): Promise<AuditResult | null> {
+  async sealAll(): Promise<AuditResult> {
     await this.#server.traffic.command({ do: 'seal' })
     const { audit } = await this.#listeners.command({ do: 'waitForSeals', to: this.#lastNumber })
+    if (!audit) throw new Error('no listener followed the seals')
     return audit
   }
 
@@ -115,24 +131,18 @@ export class ListenerLoad {
   }
 }
 
-type Used = { readonly cpuSeconds: number; readonly writes: number }
-
-function figuresOf(result: DeliveryResult, { cpuSeconds, writes }: Used, offeredSeconds: number): Figures {
-  return {
-    pace: Math.min(1, offeredSeconds / result.seconds),
-    deliveriesPerSecond: result.received / Math.max(result.seconds, offeredSeconds),
-    deliveriesPerCpuSecond: result.received / cpuSeconds,
-    cpuSecondsPerMillion: (cpuSeconds * 1e6) / result.received,
-    p50Ms: result.p50Ms,
-    p99Ms: result.p99Ms,
-    maxMs: result.maxMs,
-    missing: result.missing,
-    wrong: result.wrong,
-    lost: result.lost,
-    bytesPerMessage: result.bytes / result.received,
-    writesPerMessage: writes / result.received,
-    seconds: result.seconds,
-    listenersLoad: result.load,
+/** Opens a server and a load on it, which both end with what is done with them. */
+export async function withLoad<T>(
+  opening: Promise<MeasuredServer>,
+  use: (load: ListenerLoad, server: MeasuredServer) => Promise<T>,
+): Promise<T> {
+  const server = await opening
+  const load = new ListenerLoad(server)
+  try {
+    return await use(load, server)
+  } finally {
+    await load.end()
+    await server.end()
   }
 }
 

@@ -1,11 +1,18 @@
 import { connect, type Socket } from 'node:net'
 import { LatencyTally } from './latency-tally.ts'
-import { MessageInflater } from './message-inflater.ts'
 import { FIRST_NUMBER, nowMicros, stampAt, stampNumber, stampTime } from './message-stamp.ts'
 import { serveCommands } from './pinned-processes.ts'
 import { type AuditResult, PublicationAudit } from './publication-audit.ts'
-import { ChunkReader, EventReader } from './sse-reader.ts'
-import { type BufferReader, LentFrameReader, type OnMessage } from './websocket-frame-reader.ts'
+import type { Percentiles } from './result-table.ts'
+import {
+  type ByteReader,
+  DATA_PREFIX,
+  FrameReader,
+  inflating,
+  LineReader,
+  type OnMessage,
+  ResponseReader,
+} from './stream-readers.ts'
 
 /**
  * Many listeners in one process: bare sockets that read into one buffer, so that receiving costs less than sending.
@@ -16,26 +23,28 @@ export type StreamKind = 'ws' | 'sse'
 /** A listener's path, and which of `every` numbers in turn it receives; all of them where `receives` is absent. */
 export type Selection = { readonly path: string; readonly receives?: readonly number[] }
 
+export type Joining = {
+  readonly do: 'join'
+  readonly port: number
+  readonly kind: StreamKind
+  readonly listeners: number
+  /** Listeners take them in turn. */
+  readonly selections: readonly Selection[]
+  readonly every: number
+  /** Concurrent joins. */
+  readonly atOnce: number
+  /** Whether the server sends `live`; otherwise a listener is live after the handshake. */
+  readonly sendsLive: boolean
+  /** Whether they offer permessage-deflate. */
+  readonly offersDeflate?: boolean
+  /** One in this many reads its messages and counts for all; the others take bytes. All must select the same. */
+  readonly readersEvery?: number
+  /** Whether the first of them also follows what becomes of every log. It must select everything. */
+  readonly isAudited?: boolean
+}
+
 export type ListenersCommand =
-  | {
-      readonly do: 'join'
-      readonly port: number
-      readonly kind: StreamKind
-      readonly listeners: number
-      /** Listeners take them in turn. */
-      readonly selections: readonly Selection[]
-      readonly every: number
-      /** Concurrent joins. */
-      readonly atOnce: number
-      /** Whether the server sends `live`; otherwise a listener is live after the handshake. */
-      readonly sendsLive: boolean
-      /** Whether they offer permessage-deflate. */
-      readonly offersDeflate?: boolean
-      /** One in this many reads its messages and counts for all; the others take bytes. All must select the same. */
-      readonly readersEvery?: number
-      /** Whether the first of them also follows what becomes of every log. It must select everything. */
-      readonly isAudited?: boolean
-    }
+  | Joining
   /** Counting starts anew from this number on. */
   | { readonly do: 'countFrom'; readonly from: number }
   /** Waits until all listeners have received everything up to this number, or nothing arrives any more. */
@@ -43,7 +52,7 @@ export type ListenersCommand =
   /** Waits until every log up to this number is sealed, or nothing arrives any more. */
   | { readonly do: 'waitForSeals'; readonly to: number }
 
-export type DeliveryResult = {
+export type DeliveryResult = Percentiles & {
   readonly done: 'waitForNumber'
   readonly received: number
   readonly missing: number
@@ -51,9 +60,6 @@ export type DeliveryResult = {
   readonly wrong: number
   /** Listeners whose connection has ended. */
   readonly lost: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-  readonly maxMs: number
   readonly seconds: number
   readonly bytes: number
   /** The share of its core that this process used. */
@@ -68,7 +74,6 @@ export type ListenersReply =
   | { readonly done: 'waitForSeals'; readonly audit: AuditResult | null }
 
 const BUFFER_BYTES = 256 * 1_024
-const HEAD_BOUND_BYTES = 8_192
 /** After this long without a message, the missing ones count as lost. */
 const SILENCE_MS = 20_000
 /** A server that is behind for so long has failed. */
@@ -97,7 +102,7 @@ let listenersByNumber: number[] = [0]
 let lastOffset = 0
 let audit: PublicationAudit | null = null
 
-function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promise<ListenersReply> {
+function addListeners(command: Joining): Promise<ListenersReply> {
   const { listeners, selections, atOnce, every } = command
   const from = performance.now()
   let startedCount = 0
@@ -124,7 +129,7 @@ function addListeners(command: Extract<ListenersCommand, { do: 'join' }>): Promi
 
 /** One listener. `settled` is called once: when it is live, or when it never can be. */
 function openListener(
-  { port, kind, every, sendsLive, offersDeflate = false }: Extract<ListenersCommand, { do: 'join' }>,
+  { port, kind, every, sendsLive, offersDeflate = false }: Joining,
   selection: Selection,
   index: number,
   settled: () => void,
@@ -134,8 +139,6 @@ function openListener(
   const wanted = Array.from({ length: every }, (_, turn) => selection.receives?.includes(turn) ?? true)
   let last = 0
   let isLive = false
-  let head = ''
-  let reader: BufferReader | null = null
   const goLive = () => {
     isLive = true
     live += 1
@@ -157,37 +160,23 @@ function openListener(
     else if (number >= countedFrom) tally.add(now - stampTime(bytes, at))
     last = number
   }
-  const inflating = (): OnMessage => {
-    const inflater = new MessageInflater()
-    return (bytes, from, to) => {
-      if (isLive && !isReading) return
-      const message = inflater.inflate(bytes, from, to)
-      onMessage(message, 0, message.length)
-    }
+  const inflate = inflating(onMessage)
+  const onDeflated: OnMessage = (bytes, from, to) => {
+    if (!isLive || isReading) inflate(bytes, from, to)
   }
-  const readHandshake = (bytes: Buffer, count: number): number => {
-    const before = head.length
-    head += bytes.toString('latin1', 0, count)
-    const end = head.indexOf('\r\n\r\n')
-    if (end < 0 && head.length < HEAD_BOUND_BYTES) return count
+  const reader = new ResponseReader((head): ByteReader => {
     if (!head.startsWith(kind === 'ws' ? 'HTTP/1.1 101' : 'HTTP/1.1 200')) throw new Error(`refused: ${head}`)
-    if (kind === 'ws') {
-      const isDeflated = /^sec-websocket-extensions: *permessage-deflate/im.test(head)
-      if (isDeflated) deflated += 1
-      reader = new LentFrameReader(onMessage, () => socket.write(PONG), isDeflated ? inflating() : null)
-    } else {
-      const events = new EventReader(onMessage)
-      reader = /^transfer-encoding: *chunked/im.test(head) ? new ChunkReader(events) : events
-    }
+    const isDeflated = /^sec-websocket-extensions: *permessage-deflate/im.test(head)
+    if (isDeflated) deflated += 1
     if (!sendsLive) goLive()
-    return end + 4 - before
-  }
+    if (kind === 'sse') return new LineReader(onMessage, DATA_PREFIX)
+    return new FrameReader({ text: onMessage, deflated: isDeflated ? onDeflated : null, ping: () => socket.write(PONG) })
+  })
   const takeBytes = (count: number, bytes: Buffer): boolean => {
     now = nowMicros()
     receivedAt = now
     bytesReceived += count
-    const from = reader ? 0 : readHandshake(bytes, count)
-    reader?.read(bytes, from, count)
+    reader.read(bytes, 0, count)
     return true
   }
   const socket: Socket = connect({
@@ -267,9 +256,7 @@ function report(expected: number): DeliveryResult {
     missing: (expected - tally.count) * readersEvery,
     wrong,
     lost,
-    p50Ms: tally.microsAt(0.5) / 1_000,
-    p99Ms: tally.microsAt(0.99) / 1_000,
-    maxMs: tally.maxMicros / 1_000,
+    ...tally.percentiles(),
     seconds: (ended - countedSince) / 1e6,
     bytes: bytesReceived,
     load: (user + system) / (nowMicros() - countedSince),

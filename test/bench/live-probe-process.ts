@@ -2,6 +2,7 @@ import { Agent, get } from 'node:http'
 import { WebSocket } from 'ws'
 import { FIRST_NUMBER, nowMicros, stampAt, stampNumber, stampTime } from './message-stamp.ts'
 import { serveCommands } from './pinned-processes.ts'
+import { percentilesOf } from './result-table.ts'
 
 /**
  * A live listener and a client that polls the relay's health, in a process of their own: both notice when the relay's
@@ -16,10 +17,8 @@ export type ProbeReply =
   | { readonly done: 'listen' }
   | {
       readonly done: 'summarize'
-      readonly received: number
       readonly liveP99Ms: number
       readonly liveWorstMs: number
-      readonly probes: number
       readonly stallP99Ms: number
       readonly maxStallMs: number
     }
@@ -63,23 +62,11 @@ async function probe(port: number): Promise<void> {
 }
 
 function summarize(): ProbeReply {
-  const report: ProbeReply = {
-    done: 'summarize',
-    received: deliveryMs.length,
-    liveP99Ms: percentile(deliveryMs, 0.99),
-    liveWorstMs: percentile(deliveryMs, 1),
-    probes: probesMs.length,
-    stallP99Ms: percentile(probesMs, 0.99),
-    maxStallMs: percentile(probesMs, 1),
-  }
+  const [live, stall] = [percentilesOf(deliveryMs), percentilesOf(probesMs)]
   deliveryMs = []
   probesMs = []
-  return report
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+  const stalls = { stallP99Ms: stall.p99Ms, maxStallMs: stall.maxMs }
+  return { done: 'summarize', liveP99Ms: live.p99Ms, liveWorstMs: live.maxMs, ...stalls }
 }
 
 serveCommands<ProbeCommand, ProbeReply>(async (command) => (command.do === 'listen' ? listen(command.port) : summarize()))

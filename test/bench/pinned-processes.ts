@@ -59,7 +59,7 @@ export class PinnedProcess {
 
   /** Processor time that the threads of the process and of its children used so far, in seconds, in user and in kernel mode. */
   cpuSeconds(): number {
-    return sumOfThreads(this.#child.pid ?? 0, cpuNanosOf) / 1e9
+    return cpuSecondsOf(this.#child.pid ?? 0)
   }
 
   /** How many times the process and its children wrote to sockets and files so far. */
@@ -68,7 +68,7 @@ export class PinnedProcess {
   }
 
   residentBytes(): number {
-    return Number(readFileSync(`/proc/${this.#child.pid}/statm`, 'utf8').split(' ')[1]) * pageBytes
+    return residentBytesOf(this.#child.pid ?? 0)
   }
 
   async end(): Promise<void> {
@@ -93,14 +93,20 @@ function sumOfThreads(pid: number, figureOf: (folder: string) => number): number
   }, 0)
 }
 
+export const cpuSecondsOf = (pid: number): number => sumOfThreads(pid, cpuNanosOf) / 1e9
+export const residentBytesOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * pageBytes
+
 const cpuNanosOf = (folder: string): number => Number(readFileSync(`${folder}/schedstat`, 'utf8').split(' ')[0])
 const writesOf = (folder: string): number => Number(/^syscw: (\d+)$/m.exec(readFileSync(`${folder}/io`, 'utf8'))?.[1])
 
-/** A script that runs one command after the other and reports on each. */
+/** A script that runs one command after the other and reports on each; where `isFree`, on any core. */
 export class PinnedWorker<Order extends { readonly do: string }, Report extends { readonly done: string }> extends PinnedProcess {
-  constructor(script: string) {
-    const command = [process.execPath, fileURLToPath(new URL(script, import.meta.url))] as const
-    super('world', command, {}, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  constructor(
+    script: string | URL,
+    { flags = [], isFree = false }: { readonly flags?: readonly string[]; readonly isFree?: boolean } = {},
+  ) {
+    const command = [process.execPath, ...flags, fileURLToPath(new URL(script, import.meta.url))] as const
+    super(isFree ? null : 'world', command, {}, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   }
 
   async command<Name extends Order['do'] & Report['done']>(

@@ -1,11 +1,17 @@
 import { constants, deflateRawSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { LatencyTally } from './latency-tally.ts'
-import { MessageInflater } from './message-inflater.ts'
 import { stampAt, stampNumber, stampTime, timeAsAddress } from './message-stamp.ts'
 import { encodeMessages, type Sample, sealMessage, transferMessage } from './sample-messages.ts'
-import { ChunkReader, EventReader } from './sse-reader.ts'
-import { type BufferReader, LentFrameReader, type OnMessage } from './websocket-frame-reader.ts'
+import {
+  type ByteReader,
+  DATA_PREFIX,
+  FrameReader,
+  inflating,
+  LineReader,
+  type OnMessage,
+  ResponseReader,
+} from './stream-readers.ts'
 
 const sample: Sample = {
   transfer: `{"type":"transfer","id":"e.1","from":"0xab","to":"${timeAsAddress(1)}","raw":"1000000000","amount":"10"}`,
@@ -14,10 +20,15 @@ const sample: Sample = {
   isChunked: true,
 }
 const long = `{"type":"long","text":"${'x'.repeat(70_000)}"}`
-const messages = [sample.transfer, '{}', sealMessage(sample, 20), long, sample.transfer]
+const messages = [sample.transfer, '{}', sealMessage(sample, 5), long, sample.transfer]
 
-/** The messages found when the bytes come in two pieces, or one by one. */
-function readMessages(bytes: Buffer, cuts: readonly number[], readerOf: (onMessage: OnMessage) => BufferReader): readonly string[] {
+const frames = (text: OnMessage) => new FrameReader({ text })
+const events = (onMessage: OnMessage) => new LineReader(onMessage, DATA_PREFIX)
+const answer = (onMessage: OnMessage) => new ResponseReader((head) => (head === 'HTTP/1.1 200 OK' ? events(onMessage) : null))
+const inflated = (onMessage: OnMessage) => new FrameReader({ text: onMessage, deflated: inflating(onMessage) })
+
+/** The messages found when the bytes come in pieces, in a buffer that is reused. */
+function readMessages(bytes: Buffer, cuts: readonly number[], readerOf: (onMessage: OnMessage) => ByteReader): readonly string[] {
   const received: string[] = []
   const reader = readerOf((lent, from, to) => received.push(lent.toString('utf8', from, to)))
   const lent = Buffer.alloc(bytes.length + 1)
@@ -33,10 +44,8 @@ function readMessages(bytes: Buffer, cuts: readonly number[], readerOf: (onMessa
 
 /** Every offset near the beginning and the end, and some between. */
 const cutPositions = (bytes: Buffer): readonly number[] =>
-  Array.from({ length: bytes.length + 1 }, (_, at) => at).filter((at) => at < 1_500 || at > bytes.length - 200 || at % 997 === 0)
-const everyPosition = (bytes: Buffer): readonly number[] => Array.from({ length: bytes.length }, (_, at) => at)
+  Array.from({ length: bytes.length + 1 }, (_, at) => at).filter((at) => at < 700 || at > bytes.length - 200 || at % 997 === 0)
 
-const asEvents = (events: readonly string[]) => events.map((message) => `id: ${sample.id}\ndata: ${message}\n\n`)
 /** A frame whose payload refers to what was sent before. */
 function deflatedFrame(message: string, before: string): Buffer {
   const dictionary = Buffer.from(before).subarray(-32_768)
@@ -47,52 +56,46 @@ function deflatedFrame(message: string, before: string): Buffer {
   return Buffer.concat([Buffer.from([0xc1, ...size]), payload])
 }
 
-const frameReader = (onMessage: OnMessage) => new LentFrameReader(onMessage, () => {})
+/** Two groups of events, each of which is a chunk where the body is chunked. */
+const eventBytes = (isChunked: boolean, events: readonly string[]) =>
+  Buffer.concat([events, [sample.seal]].map((group) => encodeMessages(group, 'sse', { ...sample, isChunked })))
+const short = messages.filter((message) => message !== long)
 
-test('a benchmark listener reads each frame once, wherever the bytes are cut', () => {
-  const bytes = encodeMessages(messages, 'ws', sample)
-  for (const at of cutPositions(bytes)) expect(readMessages(bytes, [at], frameReader)).toEqual(messages)
-  expect(readMessages(bytes, everyPosition(bytes), frameReader)).toEqual(messages)
+test.each<[string, Buffer, (onMessage: OnMessage) => ByteReader, readonly string[]]>([
+  ['frame', encodeMessages(messages, 'ws', sample), frames, messages],
+  ['event', eventBytes(false, messages), events, [...messages, sample.seal]],
+  ['event in chunks', eventBytes(true, short), events, [...short, sample.seal]],
+  [
+    'event after a head',
+    Buffer.concat([Buffer.from('HTTP/1.1 200 OK\r\n\r\n'), eventBytes(false, short)]),
+    answer,
+    [...short, sample.seal],
+  ],
+  [
+    'compressed frame, which may refer to earlier ones,',
+    Buffer.concat(messages.map((message, index) => deflatedFrame(message, messages.slice(0, index).join('')))),
+    inflated,
+    messages,
+  ],
+])('each %s is read once, wherever the bytes are cut', (_, bytes, readerOf, expected) => {
+  for (const at of cutPositions(bytes)) expect(readMessages(bytes, [at], readerOf)).toEqual(expected)
+  const everywhere = Array.from({ length: bytes.length }, (_, at) => at)
+  expect(readMessages(bytes, everywhere, readerOf)).toEqual(expected)
 })
 
-test('a benchmark listener reads each event once, wherever the bytes are cut, chunked or not', () => {
-  for (const isChunked of [true, false]) {
-    const readerOf = (onMessage: OnMessage) =>
-      isChunked ? new ChunkReader(new EventReader(onMessage)) : new EventReader(onMessage)
-    const bytes = Buffer.concat([
-      encodeMessages(messages, 'sse', { ...sample, isChunked }),
-      encodeMessages([sample.seal], 'sse', { ...sample, isChunked }),
-    ])
-    const events = asEvents([...messages, sample.seal])
-    for (const at of cutPositions(bytes)) expect(readMessages(bytes, [at], readerOf)).toEqual(events)
-    expect(readMessages(bytes, everyPosition(bytes), readerOf)).toEqual(events)
-  }
-})
-
-test('a benchmark listener answers a ping, which contains no message', () => {
-  let pings = 0
-  const ping = Buffer.concat([Buffer.from([0x89, 2, 1, 2]), encodeMessages(['{}'], 'ws', sample)])
-  const reader = (onMessage: OnMessage) => new LentFrameReader(onMessage, () => (pings += 1))
-  expect(readMessages(ping, [1], reader)).toEqual(['{}'])
-  expect(pings).toBe(1)
-})
-
-test('a benchmark listener inflates messages, which may refer to earlier ones', () => {
-  const bytes = Buffer.concat(messages.map((message, index) => deflatedFrame(message, messages.slice(0, index).join(''))))
-  const readerOf = (onMessage: OnMessage) => {
-    const inflater = new MessageInflater()
-    const onDeflated: OnMessage = (lent, from, to) => {
-      const message = inflater.inflate(lent, from, to)
-      onMessage(message, 0, message.length)
-    }
-    return new LentFrameReader(onMessage, () => {}, onDeflated)
-  }
-  expect(readMessages(bytes, [], readerOf)).toEqual(messages)
-  expect(() => readMessages(bytes, [], frameReader)).toThrow('no frame begins with 193')
+test('a ping is answered and a close is told, and neither contains a message', () => {
+  const seen: string[] = []
+  const bytes = Buffer.concat([Buffer.from([0x89, 2, 1, 2]), encodeMessages(['{}'], 'ws', sample), Buffer.from([0x88, 2, 3, 0xe8])])
+  const reader = (text: OnMessage) =>
+    new FrameReader({ text, ping: () => seen.push('ping'), close: (all, from) => seen.push(`close ${all.readUInt16BE(from)}`) })
+  expect(readMessages(bytes, [1, bytes.length - 1], reader)).toEqual(['{}'])
+  expect(seen).toEqual(['ping', 'close 1000'])
 })
 
 test('bytes that are no frame end the benchmark instead of being counted', () => {
-  expect(() => readMessages(Buffer.from('HTTP/1.1 200 OK'), [], frameReader)).toThrow('no frame begins with 72')
+  expect(() => readMessages(Buffer.from('HTTP/1.1 200 OK'), [], frames)).toThrow('no frame begins with 72')
+  expect(() => readMessages(deflatedFrame('{}', ''), [], frames)).toThrow('no frame begins with 193')
+  expect(readMessages(Buffer.from('HTTP/1.1 503 full\r\n\r\ndata: {}\n'), [], answer)).toEqual([])
 })
 
 test('the number and the time of a message are read as they were written', () => {
@@ -117,10 +120,7 @@ test('a message without a stamp does not get the stamp of the next one', () => {
 test('percentiles of the tally are exact to four percent', () => {
   const tally = new LatencyTally()
   for (let micros = 1; micros <= 100_000; micros += 1) tally.add(micros)
-  for (const share of [0.01, 0.5, 0.99]) {
-    expect(tally.microsAt(share) / (share * 100_000)).toBeGreaterThan(0.96)
-    expect(tally.microsAt(share) / (share * 100_000)).toBeLessThan(1.04)
-  }
-  expect(tally.maxMicros).toBe(100_000)
-  expect(tally.count).toBe(100_000)
+  const { p50Ms, p99Ms, maxMs } = tally.percentiles()
+  expect([p50Ms / 50, p99Ms / 99].every((ratio) => ratio > 0.96 && ratio < 1.04)).toBe(true)
+  expect([maxMs, tally.count]).toEqual([100, 100_000])
 })

@@ -98,58 +98,19 @@ async function sendAndForget(port: number, bytes: Buffer): Promise<void> {
 
 const methods = ['GET', 'POST', 'HEAD', 'OPTIONS', 'PRI', 'CONNECT', 'get', '', 'G\0T', 'TRACE'] as const
 const targets = [
-  '/',
-  '*',
-  '/v1/stream?symbols=*',
-  '/v1/ws',
-  '/rpc',
-  '//',
-  'http://elsewhere/metrics',
-  '/\0',
-  '/%00',
-  '/%ff',
-  '/../..',
-  'http://[::1',
-  '/v1/events?limit=1000',
+  ...['/', '*', '/v1/stream?symbols=*', '/v1/ws', '/rpc', '//', 'http://elsewhere/metrics', '/\0', '/%00', '/%ff'],
+  ...['/../..', 'http://[::1', '/v1/events?limit=1000'],
 ] as const
 const versions = ['HTTP/1.1', 'HTTP/1.0', 'HTTP/0.9', 'HTTP/2.0', 'http/1.1', ''] as const
 const lineEnds = ['\r\n', '\r\n', '\r\n', '\n', '\r', '\r\n ', '\0\r\n'] as const
 const names = [
-  'host',
-  'content-length',
-  'transfer-encoding',
-  'connection',
-  'upgrade',
-  'sec-websocket-key',
-  'sec-websocket-version',
-  'last-event-id',
-  'authorization',
-  'x-forwarded-for',
-  'accept-encoding',
-  'expect',
-  'range',
+  ...['host', 'content-length', 'transfer-encoding', 'connection', 'upgrade', 'sec-websocket-key', 'sec-websocket-version'],
+  ...['last-event-id', 'authorization', 'x-forwarded-for', 'accept-encoding', 'expect', 'range'],
 ] as const
 const values = [
-  'relay',
-  '0',
-  '5',
-  '-1',
-  '5, 6',
-  'chunked',
-  'chunked, identity',
-  ' chunked',
-  'upgrade',
-  'websocket',
-  'h2c',
-  'close',
-  'keep-alive, upgrade',
-  '13',
-  'dGhlIHNhbXBsZSBub25jZQ==',
-  'Bearer ',
-  '127.0.0.1, ::1, , x',
-  '100-continue',
-  'bytes=0-,-1,0-0',
-  '\u2028\ud800',
+  ...['relay', '0', '5', '-1', '5, 6', 'chunked', 'chunked, identity', ' chunked', 'upgrade', 'websocket', 'h2c', 'close'],
+  ...['keep-alive, upgrade', '13', 'dGhlIHNhbXBsZSBub25jZQ==', 'Bearer ', '127.0.0.1, ::1, , x', '100-continue'],
+  ...['bytes=0-,-1,0-0', '\u2028\ud800'],
 ] as const
 
 /** A request that may be wrong in any of its parts: both lengths, folded lines, NUL, too many headers, too long ones. */

@@ -1,13 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
+import { expect } from 'vitest'
 import { WebSocket } from 'ws'
+import type { Devnet } from '../../src/devnet/devnet.ts'
 import type { Update } from '../../src/protocol/updates.ts'
 import type { SeededRandom } from '../simulation/seeded-random.ts'
-import { keysInState } from '../support/key-states.ts'
+import { keysInState, sealedKeysOnChain } from '../support/key-states.ts'
 import { isNightly } from '../support/test-length.ts'
+import type { TestLifecycle } from '../support/test-stack.ts'
+import type { TrafficSettings } from './devnet-traffic.ts'
 
 export const CHAOS_SEED = Number(process.env.CHAOS_SEED ?? 7)
 export const CHAOS_MS = process.env.CHAOS_SECONDS ? Number(process.env.CHAOS_SECONDS) * 1_000 : isNightly ? 180_000 : 30_000
+export const CHAOS_TRAFFIC: TrafficSettings = {
+  ...{ flashblockMs: 100, transfersPerFlash: 4, logsPerFlash: 1, logBytes: 32 },
+  ...{ flashesPerBlock: 5, reorgEveryBlocks: 25 },
+}
 const CLIENT_RETRY_MS = 150
 /** How long a part works between two faults, and how long a fault lasts. */
 const [CHANGE_LEAST_MS, CHANGE_MOST_MS] = [1_000, 8_000]
@@ -36,6 +44,8 @@ export async function runFaults(parts: readonly (readonly Fault[])[], random: Se
 
 /** The parts that all messages on the tape begin with. */
 const messageStart = /^\{"type":"(\w+)","id":"(\w+\.\d+)"/
+
+export const positionOf = (text: string): string => messageStart.exec(text)?.[2] ?? ''
 
 /** What a client received between two gaps: the positions and the checksums of the messages. */
 type ReceivedRun = { readonly positions: string[]; readonly checksums: number[] }
@@ -92,9 +102,26 @@ export class ChaosClient {
   }
 }
 
+/** So many clients of any of these URLs, which leave at the end of the test. */
+export function openChaosClients(test: TestLifecycle, urls: readonly string[], count: number, random: SeededRandom) {
+  const clients = Array.from({ length: count }, (_, nth) => new ChaosClient(urls, random.fork(`client ${nth}`)))
+  const stopAll = () => {
+    for (const client of clients) client.stop()
+  }
+  test.onTestFinished(stopAll)
+  const cutAll: Fault = {
+    name: 'cut all clients',
+    begin: () => {
+      for (const client of clients) client.cut()
+    },
+    end: () => {},
+  }
+  return { clients, stopAll, cutAll }
+}
+
 /** The positions and the checksums of the tape. */
 export const contentOf = (tape: readonly string[]): ReceivedRun => ({
-  positions: tape.map((text) => messageStart.exec(text)?.[2] ?? ''),
+  positions: tape.map(positionOf),
   checksums: tape.map((text) => crc32(text)),
 })
 
@@ -103,4 +130,15 @@ export function unsealed(texts: readonly string[], head: number): number {
   const updates = texts.map((text) => JSON.parse(text) as Update)
   const isSettled = updates.some((update) => update.type === 'seal' && update.block.number >= head - 4)
   return isSettled ? keysInState(updates, 'preconfirmed').length : -1
+}
+
+/** The tape has the end of every key, and seals exactly what the chain has sealed. */
+export function expectSealedAsOnChain(tape: readonly string[], devnet: Devnet): void {
+  const updates = tape.map((text) => JSON.parse(text) as Update)
+  expect(updates.filter(({ type }) => type === 'hole')).toEqual([])
+  expect(keysInState(updates, 'preconfirmed')).toEqual([])
+  const first = Math.min(...updates.flatMap((update) => (update.type === 'seal' ? [update.block.number] : [])))
+  const sealed = keysInState(updates, 'sealed').filter((key) => Number.parseInt(key, 10) > first)
+  expect(sealed).toEqual(sealedKeysOnChain(devnet, first))
+  expect(sealed.length).toBeGreaterThan(CHAOS_MS / 100)
 }

@@ -1,11 +1,10 @@
 import { closeCodes } from '../../src/protocol/close-codes.ts'
 import { formatRequest } from '../integration/http/raw-connection.ts'
 import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
-import { encodeFrame, opcodes } from '../integration/http/websocket-frames.ts'
+import { encodeFrame } from '../integration/http/websocket-frames.ts'
 import type { SeededRandom } from '../simulation/seeded-random.ts'
-import { type ConnectionEnd, CrowdConnection } from './crowd-connection.ts'
+import { type ConnectionEnd, CrowdConnection, openStream, type RelayAddress } from './crowd-connection.ts'
 import { CHANGING_SYMBOL_COUNT, EVERYTHING_QUERY, pickFrom, type SelectionChoices } from './crowd-selections.ts'
-import { type CrowdTransport, connectToRelay, FramesReader, type RelayAddress, ResponseReader } from './crowd-stream-readers.ts'
 import { hostileRequests } from './hostile-requests.ts'
 import type { RecordLatency } from './latency-recorder.ts'
 import { orderOfPosition, parseTapeMessage, type ReceivedHistory } from './received-history.ts'
@@ -122,12 +121,11 @@ async function textReader(context: ClientContext): Promise<void> {
 /** Selects everything and never reads. */
 async function nonReader(context: ClientContext): Promise<void> {
   const { address, random, stopSignal } = context
-  const transport: CrowdTransport = random.pick(streamTransports)
+  const transport = random.pick(streamTransports)
   const query = `${EVERYTHING_QUERY}&format=${transport === 'ndjson' ? 'ndjson' : 'sse'}`
+  const request = transport === 'ws' ? handshakeRequest(`/v1/ws?${EVERYTHING_QUERY}`) : formatRequest(`GET /v1/stream?${query}`)
   while (!stopSignal.aborted) {
-    const socket = connectToRelay(address)
-    socket.on('error', () => socket.destroy())
-    socket.write(transport === 'ws' ? handshakeRequest(`/v1/ws?${EVERYTHING_QUERY}`) : formatRequest(`GET /v1/stream?${query}`))
+    const socket = openStream(address, transport, [request]).pause()
     await pause(random.int(40_000, 300_000), context)
     socket.destroy()
   }
@@ -214,24 +212,14 @@ async function hostileClient(context: ClientContext): Promise<void> {
   const { address, random, history, stopSignal } = context
   while (!stopSignal.aborted) {
     const { bytesFor, code } = random.pick(hostileRequests)
-    const socket = connectToRelay(address)
-    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
-    const frames = new FramesReader({
-      text: () => {},
-      ping: () => {},
+    // Where no code is expected, the answer may be anything.
+    const socket = openStream(address, code === undefined ? 'text' : 'ws', bytesFor(random), {
       close: (payload) => {
         const actual = payload.readUInt16BE(0)
-        if (code !== undefined && actual !== code)
-          history.addFault(`sent a hostile request for ${code}, and was closed with ${actual}`)
+        if (actual !== code) history.addFault(`sent a hostile request for ${code}, and was closed with ${actual}`)
       },
     })
-    const answer = new ResponseReader(frames, () => {})
-    socket.on('data', (bytes: Buffer) => {
-      if (code !== undefined) answer.read(bytes)
-    })
-    socket.on('end', () => socket.end())
-    socket.on('error', () => socket.destroy())
-    for (const bytes of bytesFor(random)) socket.write(bytes)
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     await Promise.race([closed, pause(random.int(20, 4_000), context)])
     if (random.chance(50)) socket.resetAndDestroy()
     else socket.destroy()
@@ -245,8 +233,6 @@ async function rpcSubscriber(context: ClientContext): Promise<void> {
   const kind = random.pick(['pendingLogs', 'logs'])
   while (!stopSignal.aborted) {
     const current = new Set<string>()
-    const socket = connectToRelay(address)
-    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     const take = (message: Buffer) => {
       const { error, params } = JSON.parse(message.toString())
       if (error) history.addFault(`subscribed to ${kind} and got ${message}`)
@@ -258,14 +244,14 @@ async function rpcSubscriber(context: ClientContext): Promise<void> {
       else current.add(log)
       history.messageCount += 1
     }
-    const pong = () => socket.writable && socket.write(encodeFrame({ opcode: opcodes.pong }))
-    const frames = new FramesReader({ text: take, ping: pong, close: () => socket.end() })
-    const answer = new ResponseReader(frames, (head) => history.addFault(`asked for /rpc and got ${head}`))
-    socket.on('data', (bytes: Buffer) => answer.read(bytes))
-    socket.on('error', () => socket.destroy())
-    socket.write(handshakeRequest('/rpc'))
     const params = [kind, { topics: [TRANSFER_TOPIC] }]
-    socket.write(encodeFrame({ payload: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params }) }))
+    const subscription = encodeFrame({ payload: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params }) })
+    const socket = openStream(address, 'ws', [handshakeRequest('/rpc'), subscription], {
+      message: take,
+      close: () => socket.end(),
+      refused: (head) => history.addFault(`asked for /rpc and got ${head}`),
+    })
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     const isClosed = await Promise.race([closed.then(() => true), pause(random.int(1_000, 20_000), context)])
     if (isClosed && !stopSignal.aborted) history.addFault(`subscribed to ${kind} and was disconnected`)
     if (random.chance(50)) socket.resetAndDestroy()

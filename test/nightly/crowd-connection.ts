@@ -1,19 +1,50 @@
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { nowMicros, STAMP_MARK, stampNumber, stampTime } from '../bench/message-stamp.ts'
+import { DATA_PREFIX, FrameReader, LineReader, type OnMessage, ResponseReader } from '../bench/stream-readers.ts'
 import { formatRequest } from '../integration/http/raw-connection.ts'
 import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
 import { encodeFrame, opcodes } from '../integration/http/websocket-frames.ts'
 import { findSchemaError } from '../support/message-validator.ts'
-import {
-  type CrowdTransport,
-  connectToRelay,
-  FramesReader,
-  LineReader,
-  type RelayAddress,
-  ResponseReader,
-} from './crowd-stream-readers.ts'
 import type { RecordLatency } from './latency-recorder.ts'
 import { orderOfPosition, parseTapeMessage, type ReceivedHistory, type TapeMessage } from './received-history.ts'
+
+export type CrowdTransport = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
+
+/** The relay's port, and the local address to connect from. */
+export type RelayAddress = { readonly port: number; readonly localAddress: string }
+
+/** They take bytes that are reused afterwards. */
+type StreamHandlers = {
+  readonly message?: (message: Buffer) => void
+  readonly refused?: (head: string) => void
+  /** The payload of the closing frame of a WebSocket. */
+  readonly close?: (payload: Buffer) => void
+}
+
+/** Opens a connection with these bytes, and passes on each message of the answer in its original bytes. */
+export function openStream(
+  address: RelayAddress,
+  transport: CrowdTransport,
+  requests: readonly (string | Uint8Array)[],
+  { message, refused, close }: StreamHandlers = {},
+): Socket {
+  const socket = connect({ ...address, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
+  const text: OnMessage = (bytes, from, to) => message?.(bytes.subarray(from, to))
+  const ping = () => void (socket.writable && socket.write(encodeFrame({ opcode: opcodes.pong })))
+  const reader = new ResponseReader((head) => {
+    if (!/^HTTP\/1\.1 (101|200) /.test(head)) {
+      refused?.(head)
+      return null
+    }
+    if (transport !== 'ws') return new LineReader(text, transport.startsWith('sse') ? DATA_PREFIX : '')
+    return new FrameReader({ text, ping, close: (bytes, from, to) => close?.(bytes.subarray(from, to)) })
+  })
+  socket.on('data', (bytes: Buffer) => reader.read(bytes, 0, bytes.length))
+  socket.on('end', () => socket.end())
+  socket.on('error', () => socket.destroy())
+  for (const request of requests) socket.write(request)
+  return socket
+}
 
 /** A message about the connection itself, as far as the tests read it. */
 export type ConnectionNotice = {
@@ -58,24 +89,17 @@ export class CrowdConnection {
     this.#history = history
     this.#options = options
     this.#since = options.query === null ? null : history.lastPosition
-    this.socket = connectToRelay(address)
     this.live = new Promise((resolve) => {
       this.#resolveLive = resolve
     })
-    const body =
-      options.transport === 'ws'
-        ? new FramesReader({ text: this.#receive, ping: this.#sendPong, close: this.#handleClose })
-        : new LineReader(this.#receive, options.transport)
-    const answer = new ResponseReader(body, (head) => this.#history.addFault(`got the response ${head.split('\r\n')[0]}`))
-    this.socket.on('data', (bytes: Buffer) => {
-      if (!this.#closedByUs) answer.read(bytes)
+    this.socket = openStream(address, options.transport, [this.#openingRequest()], {
+      message: this.#receive,
+      close: this.#handleClose,
+      refused: (head) => this.#closedByUs || history.addFault(`got the response ${head.split('\r\n')[0]}`),
     })
-    this.socket.on('end', () => this.socket.end())
-    this.socket.on('error', () => this.socket.destroy())
     this.ended = new Promise((resolve) => {
       this.socket.once('close', () => resolve({ code: this.#code, bye: this.#bye, closedByUs: this.#closedByUs }))
     })
-    this.socket.write(this.#openingRequest())
   }
 
   /** Sends a message over the WebSocket. */
@@ -170,11 +194,8 @@ export class CrowdConnection {
     this.#resolveLive()
   }
 
-  readonly #sendPong = (): void => {
-    if (this.socket.writable) this.socket.write(encodeFrame({ opcode: opcodes.pong }))
-  }
-
   readonly #handleClose = (payload: Buffer): void => {
+    if (this.#closedByUs) return
     this.#code = payload.length < 2 ? 1_005 : payload.readUInt16BE(0)
     const reason = payload.toString('utf8', 2)
     const bye = this.#bye

@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events'
 import { serveCommands } from '../bench/pinned-processes.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
 import { behaviorOf } from './crowd-behaviors.ts'
+import type { RelayAddress } from './crowd-connection.ts'
 import { randomSelections, type SelectionChoices } from './crowd-selections.ts'
-import type { RelayAddress } from './crowd-stream-readers.ts'
 import { LatencyRecorder, type LatencySummary } from './latency-recorder.ts'
 import { ReceivedHistory } from './received-history.ts'
 import { TapeComparison } from './tape-comparison.ts'
@@ -22,7 +22,7 @@ export type CrowdCommand =
   | { readonly do: 'leave' }
   | { readonly do: 'audit' }
 
-export type CrowdSummary = {
+type CrowdSummary = {
   readonly done: 'summarize'
   readonly received: number
   /** How long transfers took to the clients that never stall, since the last summary. */
@@ -135,8 +135,6 @@ async function audit(): Promise<CrowdReport> {
   }
 }
 
-const commandHandlers = { enter, summarize, leave, audit }
-
 serveCommands<CrowdCommand, CrowdReport>(async (command) =>
-  command.do === 'enter' ? commandHandlers.enter(command) : commandHandlers[command.do](),
+  command.do === 'enter' ? enter(command) : { summarize, leave, audit }[command.do](),
 )

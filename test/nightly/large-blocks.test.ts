@@ -3,8 +3,8 @@ import { expect, it, vi } from 'vitest'
 import { median } from '../bench/result-table.ts'
 import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
 import { isNightly } from '../support/test-length.ts'
-import { ForkedWorker, imageFlags } from './forked-worker.ts'
 import type { LargeBlocksCommand, LargeBlocksReply } from './large-blocks-process.ts'
+import { imageFlags, openWorker } from './monitored-relay.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -57,11 +57,10 @@ async function read(url: string): Promise<void> {
 }
 
 it(`a block of ${LOGS} logs of one token never holds the loop of the edge for ${LOOP_BOUND_MS} ms`, async (test) => {
-  const edge = new ForkedWorker<LargeBlocksCommand, LargeBlocksReply>(
-    test,
-    new URL('./large-blocks-process.ts', import.meta.url),
-    imageFlags,
-  )
+  const edge = openWorker<LargeBlocksCommand, LargeBlocksReply>(test, './large-blocks-process.ts', {
+    flags: imageFlags,
+    isFree: true,
+  })
   const { url, key } = await edge.command({ do: 'open', logs: LOGS })
   const turns = new Map<string, number[]>()
   const record = (name: string, ms: number) => turns.set(name, [...(turns.get(name) ?? []), ms])

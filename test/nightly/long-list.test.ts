@@ -2,8 +2,8 @@ import { expect, it, vi } from 'vitest'
 import { PinnedWorker } from '../bench/pinned-processes.ts'
 import type { TrafficCommand, TrafficReply } from '../bench/traffic-process.ts'
 import { isNightly } from '../support/test-length.ts'
-import { ForkedWorker, imageFlags } from './forked-worker.ts'
 import type { LongListCommand, LongListReply } from './long-list-process.ts'
+import { imageFlags, openWorker } from './monitored-relay.ts'
 
 /** As many as fit into the 8 MiB of a list, and enough for a long refresh. */
 const RECORDS = isNightly ? 36_000 : 25_000
@@ -15,11 +15,7 @@ const TRAFFIC = { burst: 1, everyMs: 200, bursts: null } as const
 it(`a list of ${RECORDS} records never holds the relay's event loop for ${LOOP_BOUND_MS} ms`, async (test) => {
   const traffic = new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
   const { rpcUrl, wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens: RECORDS, isLight: true })
-  const relay = new ForkedWorker<LongListCommand, LongListReply>(
-    test,
-    new URL('./long-list-process.ts', import.meta.url),
-    imageFlags,
-  )
+  const relay = openWorker<LongListCommand, LongListReply>(test, './long-list-process.ts', { flags: imageFlags, isFree: true })
   const { relayUrl } = await relay.command({ do: 'open', rpcUrl, wsUrl, url, refreshMs: REFRESH_MS })
   const work = traffic.command({ do: 'work', ...TRAFFIC })
   test.onTestFinished(async () => {

@@ -1,18 +1,27 @@
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
-import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
-import type { Update } from '../../src/protocol/updates.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
 import { ChildProgram, createTempFolder, freePort, startCommand } from '../support/child-program.ts'
 import { FaultyMachine, hasFaketime } from '../support/faulty-machine.ts'
-import { keysInState, sealedKeysOnChain } from '../support/key-states.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
-import type { TestLifecycle } from '../support/test-stack.ts'
-import { CHAOS_MS, CHAOS_SEED, ChaosClient, contentOf, type Fault, runFaults, unsealed } from './chaos.ts'
+import { openDevnet, type TestLifecycle, tapeTextsOf } from '../support/test-stack.ts'
+import {
+  CHAOS_MS,
+  CHAOS_SEED,
+  CHAOS_TRAFFIC,
+  type ChaosClient,
+  contentOf,
+  expectSealedAsOnChain,
+  type Fault,
+  openChaosClients,
+  positionOf,
+  runFaults,
+  unsealed,
+} from './chaos.ts'
 import { DevnetTraffic } from './devnet-traffic.ts'
 
 /**
@@ -34,79 +43,53 @@ const DESCRIPTORS_MARGIN = 6
 
 const DIFFERENCES_SHOWN = 5
 
+type SupervisedRelay = Awaited<ReturnType<typeof openSupervisedRelay>>
+
 /** A relay that is started again whenever it ends. */
-class SupervisedRelay {
-  readonly url: string
-  readonly #settings: Record<string, string>
-  #program: ChildProgram | null = null
-  #isStopped = false
+async function openSupervisedRelay(test: TestLifecycle, upstream: Record<string, string>, machine: FaultyMachine) {
+  const [port, folder] = [await freePort(), await createTempFolder(test)]
+  const url = `http://127.0.0.1:${port}`
+  const env = {
+    ...{ PATH: process.env.PATH, LOG_LEVEL: 'error', PORT: String(port), DATA_DIR: join(folder, 'data') },
+    ...{ MAX_CLIENTS_PER_ADDRESS: String(4 * CLIENTS), STOCKS_REFRESH: '1s', HEARTBEAT: '1s', ...upstream, ...machine.env },
+  }
   /** The exit codes with what the relay printed before; null where a signal ended it. */
-  readonly exits: { readonly code: number | null; readonly printed: string }[] = []
-
-  private constructor(url: string, settings: Record<string, string>) {
-    this.url = url
-    this.#settings = settings
-  }
-
-  static async open(test: TestLifecycle, upstream: Record<string, string>, machine: FaultyMachine): Promise<SupervisedRelay> {
-    const [port, folder] = [await freePort(), await createTempFolder(test)]
-    const relay = new SupervisedRelay(`http://127.0.0.1:${port}`, {
-      ...{ PORT: String(port), DATA_DIR: join(folder, 'data'), ...upstream, ...machine.env },
-      ...{ MAX_CLIENTS_PER_ADDRESS: String(4 * CLIENTS), STOCKS_REFRESH: '1s', HEARTBEAT: '1s' },
-    })
-    const running = relay.#run()
-    test.onTestFinished(async ({ task }) => {
-      relay.#isStopped = true
-      relay.signal('SIGCONT')
-      await relay.#program?.kill()
-      await running
-      if (task.result?.state !== 'fail') return
-      for (const { code, printed } of relay.exits) process.stderr.write(`The relay ended with ${code}: ${printed}\n`)
-    })
-    return relay
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#isStopped) {
-      const env = { PATH: process.env.PATH, LOG_LEVEL: 'error', ...this.#settings }
-      const program = new ChildProgram(startCommand, { env })
-      this.#program = program
-      const code = await program.waitForExit()
-      this.exits.push({ code, printed: program.stderr })
+  const exits: { readonly code: number | null; readonly printed: string }[] = []
+  let program: ChildProgram | null = null
+  let isStopped = false
+  const run = async () => {
+    while (!isStopped) {
+      program = new ChildProgram(startCommand, { env })
+      exits.push({ code: await program.waitForExit(), printed: program.stderr })
       await pause(RESTART_MS)
     }
   }
-
-  signal(name: NodeJS.Signals): void {
-    this.#program?.signal(name)
-  }
-
-  /** Open files and sockets; 0 while no process runs. */
-  get descriptors(): number {
-    try {
-      return readdirSync(`/proc/${this.#program?.pid}/fd`).length
-    } catch {
-      return 0
-    }
-  }
-
-  /** Bounds the descriptors of the running process. */
-  boundDescriptors(bound: number): void {
-    try {
-      execFileSync('prlimit', ['--pid', String(this.#program?.pid), `--nofile=${bound}:`], { stdio: 'ignore' })
-    } catch {
-      // The process has just ended.
-    }
-  }
-
-  async isReady(): Promise<boolean> {
-    return (await fetch(`${this.url}/readyz`).catch(() => null))?.status === 200
-  }
-
-  /** The text of every update that it keeps. */
-  async tape(): Promise<readonly string[]> {
-    const text = await (await fetch(`${this.url}/v1/events?types=*&format=ndjson`)).text()
-    return text.split('\n').filter((line) => line.includes('"prev":'))
+  const running = run()
+  const signal = (name: NodeJS.Signals) => program?.signal(name)
+  test.onTestFinished(async ({ task }) => {
+    isStopped = true
+    signal('SIGCONT')
+    await program?.kill()
+    await running
+    if (task.result?.state !== 'fail') return
+    for (const { code, printed } of exits) process.stderr.write(`The relay ended with ${code}: ${printed}\n`)
+  })
+  return {
+    ...{ url, exits, signal },
+    isReady: async () => (await fetch(`${url}/readyz`).catch(() => null))?.status === 200,
+    /** Open files and sockets; 0 while no process runs. */
+    countDescriptors: () => {
+      try {
+        return readdirSync(`/proc/${program?.pid}/fd`).length
+      } catch {
+        return 0
+      }
+    },
+    /** Bounds the descriptors of the process, if it has not just ended. */
+    boundDescriptors: (bound: number) => {
+      const args = ['--pid', String(program?.pid), `--nofile=${bound}:`]
+      spawnSync('prlimit', args, { stdio: 'ignore' })
+    },
   }
 }
 
@@ -116,7 +99,7 @@ const MANY_DESCRIPTORS = 10_000
 function exhaustion(relay: SupervisedRelay): Fault {
   let sockets: readonly Socket[] = []
   const begin = () => {
-    relay.boundDescriptors(relay.descriptors + FREE_DESCRIPTORS)
+    relay.boundDescriptors(relay.countDescriptors() + FREE_DESCRIPTORS)
     const port = Number(new URL(relay.url).port)
     sockets = Array.from({ length: BURST }, () => connect(port, '127.0.0.1').on('error', () => {}))
   }
@@ -127,12 +110,7 @@ function exhaustion(relay: SupervisedRelay): Fault {
   return { name: 'no descriptors', begin, end }
 }
 
-const faultsOf = (
-  relay: SupervisedRelay,
-  machine: FaultyMachine,
-  upstream: TcpProxy,
-  clients: readonly ChaosClient[],
-): readonly (readonly Fault[])[] => {
+const faultsOf = (relay: SupervisedRelay, machine: FaultyMachine, upstream: TcpProxy): readonly (readonly Fault[])[] => {
   const nothing = () => {}
   const clock = (hours: number): Fault => ({
     name: `clock ${hours} h`,
@@ -153,22 +131,7 @@ const faultsOf = (
     [disk('room'), disk('write'), disk('flush')],
     [clock(1), clock(0), clock(-1)],
     [{ name: 'cut upstream', begin: () => upstream.cut(), end: () => upstream.mend() }],
-    [{ name: 'cut clients', begin: () => clients.forEach((client) => void client.cut()), end: nothing }],
   ]
-}
-
-/** A devnet that the relay reaches through a proxy. */
-async function openUpstream(test: TestLifecycle): Promise<{ devnet: Devnet; proxy: TcpProxy; urls: Record<string, string> }> {
-  const devnet = await startDevnet({ pace: 'manual' })
-  test.onTestFinished(() => devnet.stop())
-  const proxy = await TcpProxy.open(Number(new URL(devnet.url).port))
-  test.onTestFinished(() => proxy.close())
-  const through = (url: string) => url.replace(new URL(devnet.url).host, `127.0.0.1:${proxy.port}`)
-  const urls = {
-    ...{ UPSTREAM_RPC_URL: through(devnet.rpcUrl), UPSTREAM_WS_URL: through(devnet.wsUrl) },
-    STOCKS_API_URL: through(devnet.url),
-  }
-  return { devnet, proxy, urls }
 }
 
 /** How the history of a client differs from the tape; null where it does not. The tape may have lost what stands before a gap. */
@@ -203,22 +166,22 @@ it.skipIf(!hasFaketime)(
   `over ${CHAOS_MS / 1_000} s of faults of its machine, a relay loses nothing for ${CLIENTS} clients, and says nothing twice`,
   async (test) => {
     const machine = await FaultyMachine.open(test)
-    const { devnet, proxy, urls } = await openUpstream(test)
-    const relay = await SupervisedRelay.open(test, urls, machine)
-    await expect.poll(() => relay.isReady(), { timeout: CATCH_UP_TIMEOUT_MS }).toBe(true)
-    const { descriptors } = relay
-    const random = new SeededRandom('machine-chaos', CHAOS_SEED)
-    const clients = Array.from({ length: CLIENTS }, (_, nth) => new ChaosClient([relay.url], random.fork(`client ${nth}`)))
-    const stopClients = () => {
-      for (const client of clients) client.stop()
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    const proxy = await TcpProxy.open(Number(new URL(devnet.url).port))
+    test.onTestFinished(() => proxy.close())
+    const through = (url: string) => url.replace(new URL(devnet.url).host, `127.0.0.1:${proxy.port}`)
+    const upstream = {
+      ...{ UPSTREAM_RPC_URL: through(devnet.rpcUrl), UPSTREAM_WS_URL: through(devnet.wsUrl) },
+      STOCKS_API_URL: through(devnet.url),
     }
-    test.onTestFinished(stopClients)
-    const traffic = new DevnetTraffic(test, devnet, {
-      ...{ flashblockMs: 100, transfersPerFlash: 4, logsPerFlash: 1, logBytes: 32 },
-      ...{ flashesPerBlock: 5, reorgEveryBlocks: 25 },
-    })
+    const relay = await openSupervisedRelay(test, upstream, machine)
+    await expect.poll(() => relay.isReady(), { timeout: CATCH_UP_TIMEOUT_MS }).toBe(true)
+    const descriptors = relay.countDescriptors()
+    const random = new SeededRandom('machine-chaos', CHAOS_SEED)
+    const { clients, stopAll, cutAll } = openChaosClients(test, [relay.url], CLIENTS, random)
+    const traffic = new DevnetTraffic(test, devnet, CHAOS_TRAFFIC)
     traffic.start()
-    const faults = await runFaults(faultsOf(relay, machine, proxy, clients), random)
+    const faults = await runFaults([...faultsOf(relay, machine, proxy), [cutAll]], random)
     await expect.poll(() => relay.isReady(), { timeout: CATCH_UP_TIMEOUT_MS }).toBe(true)
     traffic.stop()
     for (let block = 0; block < 3; block += 1) devnet.seal()
@@ -229,18 +192,19 @@ it.skipIf(!hasFaketime)(
     )
 
     const head = devnet.chain.head.number
-    await expect.poll(async () => unsealed(await relay.tape(), head), { timeout: CATCH_UP_TIMEOUT_MS, interval: 500 }).toBe(0)
+    await expect
+      .poll(async () => unsealed(await tapeTextsOf(relay.url), head), { timeout: CATCH_UP_TIMEOUT_MS, interval: 500 })
+      .toBe(0)
     let tape: readonly string[] = []
     const lateClients = async () => {
-      tape = await relay.tape()
-      const last = contentOf(tape.slice(-1)).positions[0]
+      tape = await tapeTextsOf(relay.url)
+      const last = positionOf(tape.at(-1) ?? '')
       return clients.filter(({ position }) => position !== last).length
     }
     await expect.poll(lateClients, { timeout: CATCH_UP_TIMEOUT_MS, interval: 500 }).toBe(0)
-    stopClients()
-    await expect
-      .poll(() => relay.descriptors, { timeout: CATCH_UP_TIMEOUT_MS })
-      .toBeLessThanOrEqual(descriptors + DESCRIPTORS_MARGIN)
+    stopAll()
+    const most = descriptors + DESCRIPTORS_MARGIN
+    await expect.poll(() => relay.countDescriptors(), { timeout: CATCH_UP_TIMEOUT_MS }).toBeLessThanOrEqual(most)
 
     const content = contentOf(tape)
     const places = new Set(content.positions)
@@ -251,12 +215,6 @@ it.skipIf(!hasFaketime)(
     const hasDiskFault = faults.some((name) => name.startsWith('disk'))
     expect(hasDiskFault ? [] : gaps).toEqual([])
     expect(relay.exits.filter(({ code, printed }) => code !== null && !(hasDiskFault && /the tape/.test(printed)))).toEqual([])
-    const updates = tape.map((text) => JSON.parse(text) as Update)
-    expect(updates.filter(({ type }) => type === 'hole')).toEqual([])
-    expect(keysInState(updates, 'preconfirmed')).toEqual([])
-    const first = Math.min(...updates.flatMap((update) => (update.type === 'seal' ? [update.block.number] : [])))
-    const sealed = keysInState(updates, 'sealed').filter((key) => Number.parseInt(key, 10) > first)
-    expect(sealed).toEqual(sealedKeysOnChain(devnet, first))
-    expect(sealed.length).toBeGreaterThan(CHAOS_MS / 100)
+    expectSealedAsOnChain(tape, devnet)
   },
 )

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
+import { cpuSecondsOf, PinnedWorker, residentBytesOf } from '../bench/pinned-processes.ts'
 import { ChildProgram, createTempFolder, startFlags } from '../support/child-program.ts'
 import { pinToCore } from '../support/cpu-cores.ts'
+import type { TestLifecycle } from '../support/test-stack.ts'
 
-const TICKS_PER_SECOND = 100
 /** How often a condition is checked. */
 const POLL_MS = 50
 /** How often the relay looks at its event loop. */
@@ -19,6 +19,22 @@ type Retained = { readonly bytes: number; readonly sockets: number; readonly res
 // biome-ignore lint/suspicious/noExplicitAny: an answer of the inspector, whose form depends on the method.
 type InspectorSend = (method: string, params?: object) => Promise<any>
 
+const [imageCommand] = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8').match(/(?<=^CMD ).+/m) ?? ['[]']
+/** Those of the image's Node. Its young generation is small: a larger one is collected in longer pauses. */
+export const imageFlags: readonly string[] = JSON.parse(imageCommand).filter((part: string) => part.startsWith('--'))
+if (imageFlags.length === 0) throw new Error('the Dockerfile starts Node without flags')
+
+/** A script of this folder that takes commands, in a process that ends with the test. */
+export function openWorker<Order extends { readonly do: string }, Report extends { readonly done: string }>(
+  test: TestLifecycle,
+  script: string,
+  options: { readonly flags?: readonly string[]; readonly isFree?: boolean } = { isFree: true },
+): PinnedWorker<Order, Report> {
+  const worker = new PinnedWorker<Order, Report>(new URL(script, import.meta.url), options)
+  test.onTestFinished(() => worker.end())
+  return worker
+}
+
 /** A relay in a process of its own, started as `npm start` does, and what is visible of the process from outside. */
 export class MonitoredRelay {
   readonly #program: ChildProgram
@@ -27,15 +43,8 @@ export class MonitoredRelay {
   readonly #pid: number
 
   static async open(test: TestLifecycle, devnet: Devnet, settings: Record<string, string> = {}): Promise<MonitoredRelay> {
-    const env = {
-      PATH: process.env.PATH,
-      PORT: '0',
-      DATA_DIR: await createTempFolder(test),
-      UPSTREAM_RPC_URL: devnet.rpcUrl,
-      UPSTREAM_WS_URL: devnet.wsUrl,
-      STOCKS_API_URL: devnet.url,
-      ...settings,
-    }
+    const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
+    const env = { PATH: process.env.PATH, PORT: '0', DATA_DIR: await createTempFolder(test), ...upstream, ...settings }
     const program = new ChildProgram([process.execPath, ...startFlags, '--inspect-port=0', 'src/main.ts'], { env })
     test.onTestFinished(() => program.kill())
     return new MonitoredRelay(program, await program.listeningUrl())
@@ -60,10 +69,9 @@ export class MonitoredRelay {
     return new Map([...found].map(([, labels = '', value]) => [labels, Number(value)]))
   }
 
-  /** How many clients were disconnected as too slow, over every transport. */
-  async slowDisconnects(): Promise<number> {
-    const disconnects = await this.metric('disconnects_total')
-    return [...disconnects].reduce((sum, [labels, count]) => sum + (labels.includes('reason="too_slow"') ? count : 0), 0)
+  /** The sum of a metric, of those whose labels include this. */
+  async metricSum(name: string, label = ''): Promise<number> {
+    return [...(await this.metric(name))].reduce((sum, [labels, value]) => sum + (labels.includes(label) ? value : 0), 0)
   }
 
   /** Open files and sockets. */
@@ -72,15 +80,12 @@ export class MonitoredRelay {
   }
 
   get residentBytes(): number {
-    const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${this.#pid}/status`, 'utf8')) ?? []
-    return Number(kilobytes) * 1_024
+    return residentBytesOf(this.#pid)
   }
 
   /** Processor time used so far, in seconds. */
   get cpuSeconds(): number {
-    const stat = readFileSync(`/proc/${this.#pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+    return cpuSecondsOf(this.#pid)
   }
 
   /**
@@ -147,7 +152,7 @@ export class MonitoredRelay {
 
   /** Resolves when the relay counts no listener on any transport. */
   waitForNoListeners(): Promise<void> {
-    return this.until(async () => [...(await this.metric('listeners')).values()].every((count) => count === 0))
+    return this.until(async () => (await this.metricSum('listeners')) === 0)
   }
 
   signal(name: NodeJS.Signals): void {

@@ -1,12 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { startDevnet } from '../../src/devnet/devnet.ts'
-import type { Update } from '../../src/protocol/updates.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
-import { keysInState, sealedKeysOnChain } from '../support/key-states.ts'
 import { hasNats, type NatsServer } from '../support/nats-server.ts'
 import { type ClusterMember, openCluster, type RelayCluster } from '../support/relay-cluster.ts'
-import { CHAOS_MS, CHAOS_SEED, ChaosClient, contentOf, type Fault, runFaults, unsealed } from './chaos.ts'
+import { openDevnet } from '../support/test-stack.ts'
+import {
+  CHAOS_MS,
+  CHAOS_SEED,
+  CHAOS_TRAFFIC,
+  contentOf,
+  expectSealedAsOnChain,
+  type Fault,
+  openChaosClients,
+  positionOf,
+  runFaults,
+  unsealed,
+} from './chaos.ts'
 import { DevnetTraffic } from './devnet-traffic.ts'
 
 /**
@@ -22,38 +31,26 @@ const processFaults = (member: ClusterMember | NatsServer, name: string): readon
   { name: `pause ${name}`, begin: () => member.signal('SIGSTOP'), end: () => member.signal('SIGCONT') },
 ]
 
-const cutAll = (clients: readonly ChaosClient[]): void => {
-  for (const client of clients) client.cut()
-}
-
-const faultsOf = ({ nats, ingesters, edges }: RelayCluster, clients: readonly ChaosClient[]): readonly (readonly Fault[])[] => [
+const faultsOf = ({ nats, ingesters, edges }: RelayCluster): readonly (readonly Fault[])[] => [
   ...[...ingesters, ...edges].map((member) => [
     ...processFaults(member, member.name),
     { name: `cut ${member.name} from NATS`, begin: () => member.proxy.cut(), end: () => member.proxy.mend() },
   ]),
   processFaults(nats, 'NATS'),
-  [{ name: 'cut all clients', begin: () => cutAll(clients), end: () => {} }],
 ]
 
 it.skipIf(!hasNats)(
   `over ${CHAOS_MS / 1_000} s of kills, pauses and cuts, ${CLIENTS} clients lose nothing and get nothing twice`,
   async (test) => {
-    const devnet = await startDevnet({ pace: 'manual' })
-    test.onTestFinished(() => devnet.stop())
+    const devnet = await openDevnet({ pace: 'manual' }, test)
     const cluster = await openCluster(test, devnet, { settings: { MAX_CLIENTS_PER_ADDRESS: String(2 * CLIENTS) } })
     const { edges, ingesters } = cluster
     const random = new SeededRandom('nats-chaos-clients', CHAOS_SEED)
     const urls = edges.map(({ url }) => url)
-    const clients = Array.from({ length: CLIENTS }, (_, nth) => new ChaosClient(urls, random.fork(String(nth))))
-    test.onTestFinished(() => {
-      for (const client of clients) client.stop()
-    })
-    const traffic = new DevnetTraffic(test, devnet, {
-      ...{ flashblockMs: 100, transfersPerFlash: 4, logsPerFlash: 1, logBytes: 32 },
-      ...{ flashesPerBlock: 5, reorgEveryBlocks: 25 },
-    })
+    const { clients, cutAll } = openChaosClients(test, urls, CLIENTS, random)
+    const traffic = new DevnetTraffic(test, devnet, CHAOS_TRAFFIC)
     traffic.start()
-    const faults = await runFaults(faultsOf(cluster, clients), new SeededRandom('nats-chaos', CHAOS_SEED))
+    const faults = await runFaults([...faultsOf(cluster), [cutAll]], new SeededRandom('nats-chaos', CHAOS_SEED))
     await pause(3_000)
     traffic.stop()
     for (let block = 0; block < 3; block += 1) devnet.seal()
@@ -71,8 +68,7 @@ it.skipIf(!hasNats)(
     await pause(1_000)
     const [tape = [], otherTape = []] = await Promise.all(edges.map((edge) => edge.tape()))
     expect(otherTape).toEqual(tape)
-    const updates = tape.map((text) => JSON.parse(text) as Update)
-    const last = updates.at(-1)?.id
+    const last = positionOf(tape.at(-1) ?? '')
     const lateClients = () => clients.filter(({ position }) => position !== last).length
     await expect.poll(lateClients, { timeout: CATCH_UP_TIMEOUT_MS }).toBe(0)
 
@@ -82,10 +78,6 @@ it.skipIf(!hasNats)(
       const from = positions.indexOf(runs[0]?.positions[0] ?? '')
       expect(runs).toEqual([{ positions: positions.slice(from), checksums: checksums.slice(from) }])
     }
-    expect(keysInState(updates, 'preconfirmed')).toEqual([])
-    const first = Math.min(...updates.flatMap((update) => (update.type === 'seal' ? [update.block.number] : [])))
-    const sealed = keysInState(updates, 'sealed').filter((key) => Number.parseInt(key, 10) > first)
-    expect(sealed).toEqual(sealedKeysOnChain(devnet, first))
-    expect(sealed.length).toBeGreaterThan(CHAOS_MS / 100)
+    expectSealedAsOnChain(tape, devnet)
   },
 )

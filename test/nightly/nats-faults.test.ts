@@ -1,19 +1,17 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { DiscardPolicy, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
-import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
+import type { Devnet } from '../../src/devnet/devnet.ts'
 import { decodeBatch, encodeBatch } from '../../src/relay/tape/batch-message.ts'
 import { brokenPrevChains } from '../e2e/slow/reconnecting-readers.ts'
+import { serve } from '../support/loopback-server.ts'
 import { hasNats, type NatsServer } from '../support/nats-server.ts'
 import { type ClusterMember, openCluster, type RelayCluster } from '../support/relay-cluster.ts'
 import { isNightly } from '../support/test-length.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
-import { sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
+import { openDevnet, sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
 
 /** One fault at a time of a cluster over NATS, under traffic: what clients and operators see of it. */
 
@@ -28,11 +26,8 @@ const settableDate = fileURLToPath(new URL('../e2e/slow/settable-date.ts', impor
 /** NATS elects the server that leads a stream, and then the ingesters elect the one that writes. */
 const ELECTION_TIMEOUT_MS = 30_000
 
-async function openDevnet(test: TestContext): Promise<Devnet> {
-  const devnet = await startDevnet({ pace: 'clock', flashblockMs: 100, blockMs: 500, transactionsPerFlashblock: 2 })
-  test.onTestFinished(() => devnet.stop())
-  return devnet
-}
+const openBusyDevnet = (test: TestContext): Promise<Devnet> =>
+  openDevnet({ pace: 'clock', flashblockMs: 100, blockMs: 500, transactionsPerFlashblock: 2 }, test)
 
 async function listen(test: TestContext, { url }: ClusterMember, since = 'now'): Promise<TestListener> {
   const listener = await listenNdjson(`${url}/v1/stream?symbols=*&types=*&snapshot=false&heartbeat=1&since=${since}`)
@@ -60,16 +55,11 @@ async function leaderFirst({ ingesters: [one, other] }: RelayCluster): Promise<r
 }
 
 /** The list of a devnet in which the first token has another symbol. Resolves with the address. */
-async function openRenamedList(test: TestContext, devnet: Devnet, symbol: string): Promise<string> {
-  const server = createServer(async (_, response) => {
+const openRenamedList = (test: TestContext, devnet: Devnet, symbol: string): Promise<string> =>
+  serve(test.onTestFinished, async (_, response) => {
     const list = await (await fetch(`${devnet.url}/v1/tokenized-stocks`)).text()
     response.end(list.replace(/"symbol": ?"[^"]*"/, `"symbol":"${symbol}"`))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  test.onTestFinished(() => void server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
 
 /** Calls JetStream as an operator would. */
 async function withStream<Result>(
@@ -92,7 +82,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     async (fault, test) => {
       const clock = { CLOCK_STEPS_MS: String(HOUR_MS), NODE_OPTIONS: `--import ${settableDate}` }
       const settings = fault === 'clock an hour ahead' ? clock : {}
-      const cluster = await openCluster(test, await openDevnet(test), { settings })
+      const cluster = await openCluster(test, await openBusyDevnet(test), { settings })
       const [leader, other] = await leaderFirst(cluster)
       const [edge] = cluster.edges as [ClusterMember]
       const listener = await listen(test, edge)
@@ -144,7 +134,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
       ({ nats }) => withStream(nats, ({ streams }) => streams.update(STREAM, { max_msgs: 1e6, discard: DiscardPolicy.Old })),
     ],
   ])('an edge keeps its clients while %s, tells them, and goes on without a gap', async ([, cause, end], test) => {
-    const cluster = await openCluster(test, await openDevnet(test))
+    const cluster = await openCluster(test, await openBusyDevnet(test))
     const [edge] = cluster.edges as [ClusterMember]
     const listener = await listen(test, edge)
     await receiveMore(listener, 20)
@@ -164,7 +154,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('ingesters with different lists publish the same keys, and the names of the one that writes', async (test) => {
-    const devnet = await openDevnet(test)
+    const devnet = await openBusyDevnet(test)
     const lists = await Promise.all(['ONEc', 'OTHERc'].map((symbol) => openRenamedList(test, devnet, symbol)))
     const settingsOf = (nth: number) => ({ STOCKS_API_URL: lists[nth] ?? '' })
     const cluster = await openCluster(test, devnet, { edges: 1, settingsOf })
@@ -188,7 +178,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('of three servers of NATS any one may go away, with nothing lost or repeated', async (test) => {
-    const { natsServers, edges } = await openCluster(test, await openDevnet(test), { natsServers: 3 })
+    const { natsServers, edges } = await openCluster(test, await openBusyDevnet(test), { natsServers: 3 })
     const listeners = await Promise.all(edges.map((edge) => listen(test, edge)))
     for (const listener of listeners) await receiveMore(listener, 20)
     for (const server of isNightly ? natsServers : natsServers.slice(0, 1)) {
@@ -213,7 +203,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('processes that start before NATS wait for it, and say so', async (test) => {
-    const { nats, ingesters, edges } = await openCluster(test, await openDevnet(test), { isStarted: false })
+    const { nats, ingesters, edges } = await openCluster(test, await openBusyDevnet(test), { isStarted: false })
     await Promise.all([...ingesters, ...edges].map((member) => member.start()))
     for (const member of [...ingesters, ...edges]) {
       expect((await fetch(`${member.url}/healthz`)).status).toBe(200)
@@ -229,7 +219,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('where the stream is gone, a new epoch begins, and a client that comes back gets a gap', async (test) => {
-    const { nats, edges } = await openCluster(test, await openDevnet(test))
+    const { nats, edges } = await openCluster(test, await openBusyDevnet(test))
     const [edge, otherEdge] = edges as [ClusterMember, ClusterMember]
     const listener = await listen(test, edge)
     await receiveMore(listener, 20)
@@ -253,7 +243,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('an edge keeps its clients where the stream is gone and no ingester writes', async (test) => {
-    const { nats, ingesters, edges } = await openCluster(test, await openDevnet(test), { ingesters: 1, edges: 1 })
+    const { nats, ingesters, edges } = await openCluster(test, await openBusyDevnet(test), { ingesters: 1, edges: 1 })
     const [[ingester], [edge]] = [ingesters, edges] as [[ClusterMember], [ClusterMember]]
     const listener = await listen(test, edge)
     await receiveMore(listener, 10)
@@ -275,7 +265,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     ['and the processes keep their folders, a new epoch begins', false] as const,
     ['and the processes lose their folders, numbers go on after all that were given', true] as const,
   ])('where the store goes back %s: no position names two messages', async ([, losesFolders], test) => {
-    const cluster = await openCluster(test, await openDevnet(test))
+    const cluster = await openCluster(test, await openBusyDevnet(test))
     const { nats, ingesters, edges } = cluster
     const [edge] = edges as [ClusterMember]
     const listener = await listen(test, edge, 'start')
@@ -313,7 +303,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('a message that is no batch is skipped and counted', async (test) => {
-    const cluster = await openCluster(test, await openDevnet(test), { ingesters: 1, edges: 1 })
+    const cluster = await openCluster(test, await openBusyDevnet(test), { ingesters: 1, edges: 1 })
     const { nats, ingesters, edges } = cluster
     const [[ingester], [edge]] = [ingesters, edges] as [[ClusterMember], [ClusterMember]]
     const listener = await listen(test, edge)
@@ -339,7 +329,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('after a purge of the stream a new edge is soon ready, and a new ingester takes the lead from nobody who lives', async (test) => {
-    const cluster = await openCluster(test, await openDevnet(test), { ingesters: 1, edges: 1 })
+    const cluster = await openCluster(test, await openBusyDevnet(test), { ingesters: 1, edges: 1 })
     const [[leader], [edge]] = [cluster.ingesters, cluster.edges] as [[ClusterMember], [ClusterMember]]
     const listener = await listen(test, edge)
     await receiveMore(listener, 20)
@@ -357,7 +347,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('an edge that is behind what the stream keeps jumps, and its clients get a gap', async (test) => {
-    const cluster = await openCluster(test, await openDevnet(test))
+    const cluster = await openCluster(test, await openBusyDevnet(test))
     const [edge, late] = cluster.edges as [ClusterMember, ClusterMember]
     const listener = await listen(test, late)
     await receiveMore(listener, 30)

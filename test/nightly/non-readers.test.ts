@@ -4,8 +4,7 @@ import { median } from '../bench/result-table.ts'
 import { isNightly } from '../support/test-length.ts'
 import { openDevnet } from '../support/test-stack.ts'
 import { DevnetTraffic, type TrafficSettings } from './devnet-traffic.ts'
-import { ForkedWorker } from './forked-worker.ts'
-import { MonitoredRelay } from './monitored-relay.ts'
+import { MonitoredRelay, openWorker } from './monitored-relay.ts'
 import type { NonReaderCommand, NonReaderReply } from './non-readers-process.ts'
 
 /** Longer than the test takes. Reaching it is a failure. */
@@ -54,18 +53,21 @@ const OPENING_BYTES = 64 * 2 ** 20
 /** More than the kernel buffers for one connection. */
 const FILLING_BOUND = 64 * 2 ** 20
 
+/** How many clients were disconnected as too slow, over every transport. */
+const disconnectedBy = (relay: MonitoredRelay) => relay.metricSum('disconnects_total', 'reason="too_slow"')
+
 const everything = 'symbols=*&types=transfer,log&snapshot=false'
 const transfers = 'symbols=*&types=transfer'
 
 it(`${NON_READERS} clients that never read are disconnected as slow, and ${READERS} readers do not notice`, async (test) => {
   const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await MonitoredRelay.open(test, devnet, BY_BYTES_ALONE)
-  const clients = new ForkedWorker<NonReaderCommand, NonReaderReply>(test, new URL('./non-readers-process.ts', import.meta.url))
-  for (const measured of [relay, clients]) measured.pin()
+  const clients = openWorker<NonReaderCommand, NonReaderReply>(test, './non-readers-process.ts', {})
+  relay.pin()
   const traffic = new DevnetTraffic(test, devnet, TRAFFIC)
   const filler = new DevnetTraffic(test, devnet, FILLING)
-  const disconnectedCount = () => relay.slowDisconnects()
-  const listenerCount = async () => [...(await relay.metric('listeners')).values()].reduce((sum, count) => sum + count, 0)
+  const disconnectedCount = () => disconnectedBy(relay)
+  const listenerCount = () => relay.metricSum('listeners')
   const addNonReaders = async (listeners: number) => {
     await clients.command({ do: 'addNonReaders', port: relay.port, listeners, query: everything })
     await relay.until(async () => (await listenerCount()) === READERS + listeners)
@@ -159,22 +161,21 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
 it(`${NON_READERS} clients that never read hold less than ${HELD_BOUND / 2 ** 20} MiB together`, async (test) => {
   const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await MonitoredRelay.open(test, devnet)
-  const clients = new ForkedWorker<NonReaderCommand, NonReaderReply>(test, new URL('./non-readers-process.ts', import.meta.url))
+  const clients = openWorker<NonReaderCommand, NonReaderReply>(test, './non-readers-process.ts')
   const filler = new DevnetTraffic(test, devnet, FILLING)
-  const metricSum = async (name: string) => [...(await relay.metric(name)).values()].reduce((sum, value) => sum + value, 0)
   // Everything that the relay keeps anyway is full before, so that only backlogs grow.
   for (let sent = 0; sent < OPENING_BYTES; sent += FILLING_BYTES) {
     filler.produceFlashblock()
-    await relay.metric('updates_total')
+    await relay.metricSum('updates_total')
   }
   const restingBytes = relay.residentBytes
   await clients.command({ do: 'addNonReaders', port: relay.port, listeners: NON_READERS, query: everything })
-  await relay.until(async () => (await metricSum('listeners')) === NON_READERS)
+  await relay.until(async () => (await relay.metricSum('listeners')) === NON_READERS)
   let [peakBytes, peakHeldBytes] = [0, 0]
-  while ((await relay.slowDisconnects()) < NON_READERS) {
+  while ((await disconnectedBy(relay)) < NON_READERS) {
     filler.produceFlashblock()
     peakBytes = Math.max(peakBytes, relay.residentBytes)
-    peakHeldBytes = Math.max(peakHeldBytes, await metricSum('backlog_held_bytes'))
+    peakHeldBytes = Math.max(peakHeldBytes, await relay.metricSum('backlog_held_bytes'))
   }
   const [grown, held] = [peakBytes - restingBytes, peakHeldBytes].map((bytes) => `${(bytes / 2 ** 20).toFixed(0)} MiB`)
   process.stdout.write(`${NON_READERS} non-readers: the relay grew by ${grown}, their backlogs held ${held}\n`)
@@ -182,7 +183,7 @@ it(`${NON_READERS} clients that never read hold less than ${HELD_BOUND / 2 ** 20
   expect(peakBytes - restingBytes).toBeLessThan(HELD_BOUND)
   await clients.command({ do: 'readRemaining' })
   await relay.waitForNoListeners()
-  await relay.until(async () => (await metricSum('backlog_held_bytes')) === 0)
+  await relay.until(async () => (await relay.metricSum('backlog_held_bytes')) === 0)
 })
 
 const undisturbedOf = (p99sMs: readonly number[]): number =>

@@ -4,8 +4,7 @@ import { isNightly } from '../support/test-length.ts'
 import { openDevnet } from '../support/test-stack.ts'
 import type { CrowdCommand, CrowdReport } from './crowd-process.ts'
 import { DevnetTraffic, type TrafficSettings } from './devnet-traffic.ts'
-import { ForkedWorker } from './forked-worker.ts'
-import { MonitoredRelay } from './monitored-relay.ts'
+import { MonitoredRelay, openWorker } from './monitored-relay.ts'
 
 /**
  * A crowd of random clients on a full tape with steady traffic. What each client received is compared with the tape again
@@ -79,7 +78,7 @@ it(`${CLIENTS} random clients receive exactly the tape for ${SOAK_MS / 1_000} s,
   print({ CROWD_SEED: seed, SOAK_MS, CLIENTS })
   const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await MonitoredRelay.open(test, devnet, TAPE)
-  const crowd = new ForkedWorker<CrowdCommand, CrowdReport>(test, new URL('./crowd-process.ts', import.meta.url))
+  const crowd = openWorker<CrowdCommand, CrowdReport>(test, './crowd-process.ts')
   const traffic = new DevnetTraffic(test, devnet, TRAFFIC)
   const choices = { symbols: devnet.tokens.map(({ symbol }) => symbol), account: devnet.custodian }
   const enter = (name: string) =>
@@ -116,7 +115,7 @@ it(`${CLIENTS} random clients receive exactly the tape for ${SOAK_MS / 1_000} s,
   const cpu = { relay: relay.cpuSeconds, at: performance.now() }
   const summarize = async (window: number) => {
     const { received, latency, load, endings } = await crowd.command({ do: 'summarize' })
-    const listeners = [...(await relay.metric('listeners')).values()].reduce((sum, count) => sum + count, 0)
+    const listeners = await relay.metricSum('listeners')
     const relayLoad = (1_000 * (relay.cpuSeconds - cpu.relay)) / (performance.now() - cpu.at)
     Object.assign(cpu, { relay: relay.cpuSeconds, at: performance.now() })
     const loopDelayMs = await relay.loopDelayMs()

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { formatRequest } from '../integration/http/raw-connection.ts'
-import { connectToRelay, LineReader, type RelayAddress, ResponseReader } from './crowd-stream-readers.ts'
+import { openStream, type RelayAddress } from './crowd-connection.ts'
 import { formatOrder, isComment, parseTapeMessage, type ReceivedSegment, seqOfOrder, type TapeOrder } from './received-history.ts'
 
 /** What the tape contains for a selection. */
@@ -16,7 +16,6 @@ function readTapeRange(address: RelayAddress, query: string, { since, to }: Tape
   const orders: TapeOrder[] = []
   const checksums: number[] = []
   return new Promise((resolve, reject) => {
-    const socket = connectToRelay(address)
     const done = (fault?: string) => {
       socket.destroy()
       if (fault === undefined) resolve({ orders, checksums })
@@ -31,11 +30,9 @@ function readTapeRange(address: RelayAddress, query: string, { since, to }: Tape
       orders.push(tapeMessage?.order ?? orders.length + 1)
       checksums.push(crc32(line))
     }
-    const answer = new ResponseReader(new LineReader(takeLine, isText ? 'text' : 'ndjson'), (head) => done(head))
-    socket.on('data', (bytes: Buffer) => answer.read(bytes))
+    const handlers = { message: takeLine, refused: (head: string) => done(head) }
+    const socket = openStream(address, isText ? 'text' : 'ndjson', [formatRequest(`GET ${path}`)], handlers)
     socket.on('close', () => done('ended early'))
-    socket.on('error', () => socket.destroy())
-    socket.write(formatRequest(`GET ${path}`))
   })
 }
 

@@ -1,8 +1,7 @@
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { createParser } from 'eventsource-parser'
-import { WebSocket } from 'ws'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { TestListener } from '../support/test-listener.ts'
+import { listenWs, TestListener } from '../support/test-listener.ts'
 import { transfer } from '../support/test-stack.ts'
 
 /** A source address that is not the one of the attackers, who connect from 127.0.0.1. */
@@ -18,7 +17,10 @@ export class WellBehavedClient {
   #transfers = 0
 
   static async open(url: string, devnet: Devnet): Promise<WellBehavedClient> {
-    const listeners = [await listenWsFrom(url), await listenSseFrom(url)]
+    const listeners = [
+      await listenWs(`${url.replace('http', 'ws')}/v1/ws?symbols=${SYMBOL}`, { localAddress }),
+      await listenSseFrom(url),
+    ]
     for (const listener of listeners) await listener.waitFor('live')
     return new WellBehavedClient(url, devnet, listeners)
   }
@@ -79,17 +81,6 @@ const responseTo = (request: ClientRequest): Promise<IncomingMessage> =>
     request.once('response', resolve)
     request.once('error', reject)
   })
-
-async function listenWsFrom(url: string): Promise<TestListener> {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/ws?symbols=${SYMBOL}`, { localAddress })
-  const listener = new TestListener({ close: () => socket.terminate() })
-  socket.on('message', (data) => listener.receive(String(data)))
-  await new Promise((resolve, reject) => {
-    socket.once('open', resolve)
-    socket.once('error', reject)
-  })
-  return listener
-}
 
 async function listenSseFrom(url: string): Promise<TestListener> {
   const request = get(`${url}/v1/stream/${SYMBOL}`, { localAddress, agent: false })

@@ -8,7 +8,6 @@ const programs = {
   faketime: ['/usr/lib/*/faketime/libfaketimeMT.so.1', 'libfaketime'],
   go: ['/usr/bin/go', 'golang-go'],
   haproxy: ['/usr/sbin/haproxy', 'haproxy'],
-  java: ['/usr/bin/java', 'default-jdk-headless'],
   jq: ['/usr/bin/jq', 'jq'],
   nats: ['/usr/sbin/nats-server', 'nats-server'],
   nginx: ['/usr/sbin/nginx', 'nginx-light'],

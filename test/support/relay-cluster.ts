@@ -4,7 +4,7 @@ import type { Devnet } from '../../src/devnet/devnet.ts'
 import { ChildProgram, createTempFolder, freePort, startCommand } from './child-program.ts'
 import { NatsServer } from './nats-server.ts'
 import { TcpProxy } from './tcp-proxy.ts'
-import type { TestLifecycle } from './test-stack.ts'
+import { type TestLifecycle, tapeTextsOf } from './test-stack.ts'
 
 /** A process of the cluster, with a connection to NATS that can be cut. */
 export class ClusterMember {
@@ -65,9 +65,8 @@ export class ClusterMember {
   }
 
   /** The text of every update that it keeps. */
-  async tape(): Promise<readonly string[]> {
-    const text = await (await fetch(`${this.url}/v1/events?types=*&format=ndjson`)).text()
-    return text.split('\n').filter((line) => line.includes('"prev":'))
+  tape(): Promise<readonly string[]> {
+    return tapeTextsOf(this.url)
   }
 }
 

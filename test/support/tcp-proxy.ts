@@ -6,10 +6,13 @@ export class TcpProxy {
   readonly #sockets = new Set<Socket>()
   readonly #server
   #isCut = false
+  /** How many connections it has accepted. */
+  accepted = 0
 
   private constructor(targetPort: number) {
     this.#server = createServer((client) => {
       if (this.#isCut) return client.destroy()
+      this.accepted += 1
       const target = connect(targetPort, '127.0.0.1')
       for (const [from, to] of [
         [client, target],

@@ -115,9 +115,9 @@ function parseMessage(text: string): Message {
 /** Listens over WebSocket. */
 export async function listenWs(
   url: string,
-  options: { protocols?: string[]; headers?: Record<string, string> } = {},
+  { protocols = [], ...options }: { protocols?: string[]; headers?: Record<string, string>; localAddress?: string } = {},
 ): Promise<TestListener> {
-  const socket = new WebSocket(url, options.protocols ?? [], { headers: options.headers ?? {} })
+  const socket = new WebSocket(url, protocols, options)
   const listener = new TestListener({ close: () => socket.terminate(), send: (data) => socket.send(data) })
   socket.on('message', (data, isBinary) => {
     if (isBinary) throw new Error('unexpected binary message')

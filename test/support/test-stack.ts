@@ -64,6 +64,12 @@ export async function listenToAll({ relay }: Pick<TestStack, 'relay'>, since = '
 export const tapeUpdatesOf = (listener: TestListener): readonly Update[] =>
   listener.messages.filter((message): message is Update => 'prev' in message)
 
+/** The text of every update that a relay keeps. */
+export async function tapeTextsOf(url: string): Promise<readonly string[]> {
+  const text = await (await fetch(`${url}/v1/events?types=*&format=ndjson`)).text()
+  return text.split('\n').filter((line) => line.includes('"prev":'))
+}
+
 /** The keys of movements, in the order received. */
 export const movementKeysOf = (listener: TestListener): readonly string[] =>
   tapeUpdatesOf(listener).flatMap((update) =>

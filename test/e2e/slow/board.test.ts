@@ -68,48 +68,38 @@ describe('the tape', () => {
     expect(errors).toEqual([])
   })
 
-  it('turns a pre-confirmed line sealed, in its place', async (test) => {
+  it('turns a line sealed, strikes it through or marks it as late, each where it stands, and says why', async (test) => {
     const stack = await openStackWithBoard(test)
-    const key = await showTransfer(stack.page, stack)
-    const newer = await showTransfer(stack.page, stack, 'TSLAc')
-    const before = (await shownLines(stack.page)).map(({ id, stage }) => [id, stage])
-    stack.devnet.seal()
-    await stack.page.waitForSelector(`${lineOf(newer)}[data-stage="sealed"]`)
-    expect(before.slice(0, 2)).toEqual([
+    const { devnet, page } = stack
+    const newestStages = async (count: number) => (await shownLines(page)).slice(0, count).map(({ id, stage }) => [id, stage])
+    const key = await showTransfer(page, stack)
+    const newer = await showTransfer(page, stack, 'TSLAc')
+    expect(await newestStages(2)).toEqual([
       [newer, 'preconfirmed'],
       [key, 'preconfirmed'],
     ])
-    const after = (await shownLines(stack.page)).map(({ id, stage }) => [id, stage])
-    expect(after.slice(0, 2)).toEqual([
+    devnet.seal()
+    await page.waitForSelector(`${lineOf(newer)}[data-stage="sealed"]`)
+    expect(await newestStages(2)).toEqual([
       [newer, 'sealed'],
       [key, 'sealed'],
     ])
-  })
-
-  it('strikes a retracted line through where it stands, and says why', async (test) => {
-    const stack = await openStackWithBoard(test)
-    const { devnet, page } = stack
     devnet.transfer({ symbol: 'TSLAc', raw: 8n })
     const dropped = devnet.transfer({ symbol: 'AAPLc', raw: 7n })
     devnet.makeFlashblock()
     await page.locator('[data-stage="preconfirmed"]').nth(1).waitFor()
     devnet.faults.drop(dropped)
     devnet.seal()
-    const line = page.locator('[data-stage="retracted"]')
-    await line.waitFor()
-    expect(await line.getAttribute('data-line')).toContain(dropped)
-    expect(await line.textContent()).toContain('not in the sealed block')
+    const struck = page.locator('[data-stage="retracted"]')
+    await struck.waitFor()
+    expect(await struck.getAttribute('data-line')).toContain(dropped)
+    expect(await struck.textContent()).toContain('not in the sealed block')
     expect(await styleOf(page, '[data-stage="retracted"] .line-figure', 'textDecorationLine')).toBe('line-through')
-    expect((await shownLines(page)).map(({ stage }) => stage).slice(0, 2)).toEqual(['retracted', 'sealed'])
-  })
-
-  it('marks what came late', async (test) => {
-    const stack = await openStackWithBoard(test)
-    await showTransfer(stack.page, stack)
-    stack.devnet.faults.lostFlashes = 1
+    expect((await newestStages(2)).map(([, stage]) => stage)).toEqual(['retracted', 'sealed'])
+    devnet.faults.lostFlashes = 1
     transfer(stack, 'TSLAc')
-    stack.devnet.seal()
-    const late = stack.page.locator('[data-late]')
+    devnet.seal()
+    const late = page.locator('[data-late]')
     await late.waitFor()
     expect(await late.locator('.unseen').textContent()).toContain('first published when its block was already sealed')
   })

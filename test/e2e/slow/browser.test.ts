@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { listenNdjson, listenSse } from '../../support/test-listener.ts'
+import { openDevnet } from '../../support/test-stack.ts'
 import { openChromium, readEventSourceInPage, readWebSocketInPage } from './chromium-readers.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
 import {
@@ -36,8 +36,7 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 it('every reader continues after each restart, without gaps or repetitions', async (test) => {
-  const devnet = await startDevnet({ blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1, calendar: true })
-  test.onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1, calendar: true }, test)
   const relay = await DeployedRelay.open(test, devnet)
   const query = 'symbols=*&types=*&snapshot=false'
   const stream = `${relay.url}/v1/stream?${query}&since=start`
@@ -102,8 +101,7 @@ it.for<RefusedReader>([
     error: { code: 429, reason: 'too_many_connections' },
   },
 ])('a browser that is refused $what retries after thirty seconds and does not give up', async ({ settings, error }, test) => {
-  const devnet = await startDevnet({ pace: 'manual' })
-  test.onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await DeployedRelay.open(test, devnet, settings)
   const only = await listenNdjson(`${relay.url}/v1/stream?symbols=*`)
   await only.waitFor('live')

@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { connect } from '../../../src/sdk/client/connect.ts'
 import { comparePositions, isNotAfter } from '../../../src/sdk/client/position-order.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
@@ -44,6 +43,8 @@ const inNode =
     return () => child.stdout
   }
 
+import { openDevnet } from '../../support/test-stack.ts'
+
 const inChromium: Start = async (test, bundle, url, otherOrigin) => {
   const browser = await openChromium()
   test.onTestFinished(() => browser.close())
@@ -65,8 +66,10 @@ it.each<[string, Start]>([
   ['Chromium', inChromium],
 ])('misses nothing in %s', async (_, start) => {
   const test = { onTestFinished }
-  const devnet = await startDevnet({ pace: 'clock', flashblockMs: 50, blockMs: 400, transactionsPerFlashblock: 6 })
-  onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet(
+    { pace: 'clock', flashblockMs: 50, blockMs: 400, transactionsPerFlashblock: 6 },
+    { onTestFinished },
+  )
   const relay = await openRelay(devnet)
   onTestFinished(() => relay.stop())
   const proxy = await LossyProxy.open(test, relay.url, SEED)

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { spawnRelay } from '../../support/child-program.ts'
+import { serveNode } from '../../support/loopback-server.ts'
 import { listenWs } from '../../support/test-listener.ts'
 import { TEST_TIMEOUT_MS } from './deployed-relay.ts'
 
@@ -19,30 +19,15 @@ const [REQUESTS_AT_ONCE, MESSAGES_AT_ONCE] = [100, 50]
 const [FIRST_DELAY_MS, THIRD_DELAY_MS] = [250, 500]
 const settableDate = fileURLToPath(new URL('settable-date.ts', import.meta.url))
 
-/** A port on loopback until the test ends. */
-async function listen(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  return (server.address() as AddressInfo).port
-}
-
 /** An upstream that passes requests on to a node, unless it refuses them. It counts both. */
 async function openUpstream(node: Devnet, refuses: (body: string) => boolean, retryAfter = '0') {
   const upstream = { url: '', refused: 0, answered: 0 }
-  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<unknown> => {
-    const body = Buffer.concat(await request.toArray()).toString()
-    if (refuses(body)) {
-      upstream.refused += 1
-      return response.writeHead(TOO_MANY_REQUESTS, { 'retry-after': retryAfter }).end()
-    }
-    const answer = await fetch(node.rpcUrl, { method: 'POST', body, headers: { 'content-type': 'application/json' } })
-    upstream.answered += 1
-    return response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
-  }
-  const server = createHttpServer((request, response) => void handle(request, response))
-  onTestFinished(() => server.closeAllConnections())
-  upstream.url = `http://127.0.0.1:${await listen(server)}`
+  upstream.url = await serveNode(onTestFinished, node.rpcUrl, (body, response) => {
+    const isRefused = refuses(body)
+    upstream[isRefused ? 'refused' : 'answered'] += 1
+    if (isRefused) response.writeHead(TOO_MANY_REQUESTS, { 'retry-after': retryAfter }).end()
+    return isRefused
+  })
   return upstream
 }
 
@@ -64,6 +49,8 @@ async function openRelay(devnet: Devnet, settings: Record<string, string> = {}) 
   }
   return { url, ask, setClock }
 }
+
+import { openDevnet } from '../../support/test-stack.ts'
 
 const callOf = (method: string, params: readonly unknown[] = [], id = 1) => ({ jsonrpc: '2.0', id, method, params })
 
@@ -127,7 +114,10 @@ const limits: readonly (readonly [string, (devnet: Devnet) => Promise<void>])[] 
     'the delay before an upstream socket is opened again',
     async (devnet) => {
       const sockets: Socket[] = []
-      const port = await listen(createServer((socket) => void sockets.push(socket.on('error', () => {}))))
+      const server = createServer((socket) => void sockets.push(socket.on('error', () => {}))).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      onTestFinished(() => void server.close())
+      const { port } = server.address() as AddressInfo
       const { setClock } = await openRelay(devnet, { UPSTREAM_WS_URL: `ws://127.0.0.1:${port}` })
       for (let attempt = 1; attempt <= 3; attempt += 1) {
         await vi.waitUntil(() => sockets.length === attempt, { timeout: TEST_TIMEOUT_MS, interval: 5 })
@@ -143,7 +133,6 @@ const limits: readonly (readonly [string, (devnet: Devnet) => Promise<void>])[] 
 ]
 
 it.each(limits)('a wall clock that is set does not end %s', async (_, test) => {
-  const devnet = await startDevnet({ pace: 'manual' })
-  onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ pace: 'manual' }, { onTestFinished })
   await test(devnet)
 })

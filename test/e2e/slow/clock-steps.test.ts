@@ -1,11 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { ServiceStatus } from '../../../src/protocol/service-status.ts'
 import { type ChildProgram, spawnRelay } from '../../support/child-program.ts'
 import { FaultyMachine, hasFaketime } from '../../support/faulty-machine.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
-import { transfer } from '../../support/test-stack.ts'
+import { openDevnet, transfer } from '../../support/test-stack.ts'
 import { TEST_TIMEOUT_MS } from './deployed-relay.ts'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
@@ -45,8 +44,7 @@ const cases: readonly (readonly ['pendingLogs' | 'poll', string])[] = [
 ]
 
 it.each(cases)('a relay whose source is %s works on when its wall clock is set %s', async (source, place) => {
-  const devnet = await startDevnet({ pace: 'manual' })
-  onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ pace: 'manual' }, { onTestFinished })
   const clock = await clocks[place]?.()
   const relay = spawnRelay(
     { onTestFinished },

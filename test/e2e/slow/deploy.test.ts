@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, it, vi } from 'vitest'
-import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
-import { sequenceOf } from '../../support/test-stack.ts'
+import { openDevnet, sequenceOf } from '../../support/test-stack.ts'
 import { DeployedRelay, DRAIN_MS, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
 import {
   allReceivedUpdates,
@@ -67,8 +67,7 @@ function lastSequenceOf({ connections }: ReturningReader): number {
 }
 
 it(`${CLIENTS} clients have no gap and no repetition over ${DEPLOYS} deploys under load`, async (test) => {
-  const devnet = await startDevnet({ blockMs: 500, flashblockMs: 100, transactionsPerFlashblock: 2, calendar: true })
-  test.onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ blockMs: 500, flashblockMs: 100, transactionsPerFlashblock: 2, calendar: true }, test)
   const relay = await DeployedRelay.open(test, devnet)
   await relay.waitForResponse('/readyz', (text) => text.includes('"ready"'))
   const clients = openClients(test, relay, devnet)

@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -13,6 +11,7 @@ import { type Examination, examine } from '../../../src/tools/doctor/examination
 import { serveList, startAnvil } from '../../support/anvil-node.ts'
 import { ChildProgram } from '../../support/child-program.ts'
 import { openRelayBeforeList } from '../../support/in-process-relay.ts'
+import { serve, serveNode } from '../../support/loopback-server.ts'
 
 type Settings = Readonly<Record<string, string>>
 /** The states of findings by id, each with a part of its message. */
@@ -46,13 +45,7 @@ async function openDevnet(options: DevnetOptions = {}): Promise<Devnet> {
   return devnet
 }
 
-/** An HTTP server that answers in this way. */
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  cleanups.push(async () => server.close(() => {}) && server.closeAllConnections())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+const atEnd = (cleanUp: () => unknown) => cleanups.push(async () => cleanUp())
 
 const answerWith =
   (status: number, body: string): RequestListener =>
@@ -84,6 +77,7 @@ const withList =
 
 /** No HTTP node but this one, and no socket. */
 const onlyNode = (url: string): Settings => ({ UPSTREAM_RPC_URL: url, UPSTREAM_WS_URL: '' })
+const onlyServer = (listener: RequestListener) => async () => onlyNode(await serve(atEnd, listener))
 
 /** A real node, with a token that is listed. */
 async function realNode(): Promise<Settings> {
@@ -96,18 +90,16 @@ async function realNode(): Promise<Settings> {
 }
 
 /** A devnet behind a proxy that takes short batches only. */
-const proxyWithShortBatches = ({ rpcUrl }: Devnet, bound: number): Promise<string> =>
-  serve(async (request, response) => {
-    const body = await text(request)
-    const parsed: unknown = JSON.parse(body)
+const withShortBatches =
+  (bound: number): Prepare =>
+  async ({ rpcUrl }) => {
     const refusal = '{"jsonrpc":"2.0","id":null,"error":{"code":-32014,"message":"too many RPC calls in batch request"}}'
-    if (Array.isArray(parsed) && parsed.length > bound) return response.writeHead(413).end(refusal)
-    const headers = { 'content-type': 'application/json' }
-    const answer = await fetch(rpcUrl, { method: 'POST', headers, body }).catch(() => null)
-    // At the end of the test the devnet stops first.
-    if (!answer) return response.destroy()
-    response.writeHead(answer.status, headers).end(await answer.text())
-  })
+    const url = await serveNode(atEnd, rpcUrl, (body, response) => {
+      const parsed: unknown = JSON.parse(body)
+      return Array.isArray(parsed) && parsed.length > bound && response.writeHead(413).end(refusal)
+    })
+    return { UPSTREAM_RPC_URL: url }
+  }
 
 const down: Expected = { source: /^down unreachable$/ }
 const kinds: readonly (readonly [name: string, prepare: Prepare, expected: Expected])[] = [
@@ -125,11 +117,7 @@ const kinds: readonly (readonly [name: string, prepare: Prepare, expected: Expec
       'rpc.pending_logs': /^ok eth_getLogs to pending answers/,
       'rpc.finality': /^ok safe is \d+ below latest, finalized \d+/,
       'rpc.batch': /^ok 94 requests in one batch/,
-      'rpc.tokens': /^ok/,
-      'rpc.storage': /^ok/,
-      'rpc.call': /^ok/,
-      'rpc.receipts': /^ok/,
-      'ws.heads': /^ok/,
+      ...{ 'rpc.tokens': /^ok/, 'rpc.storage': /^ok/, 'rpc.call': /^ok/, 'rpc.receipts': /^ok/, 'ws.heads': /^ok/ },
       'ws.pending_logs': /^ok pendingLogs pushes: .*one log in each message/,
       'list.reach': /^ok answers/,
       'list.tokens': /^ok \d+ tokens: AAPLc, /,
@@ -192,12 +180,8 @@ const kinds: readonly (readonly [name: string, prepare: Prepare, expected: Expec
     },
     { 'rpc.receipts': /^warn .*not whitelisted/, 'rpc.call': /^warn .*not whitelisted/, 'rpc.finality': /^warn -32602/ },
   ],
-  [
-    'short batches',
-    async (devnet) => ({ UPSTREAM_RPC_URL: await proxyWithShortBatches(devnet, 4) }),
-    { 'rpc.batch': /^warn 2 requests in one batch are answered; 10 are refused: -32014/ },
-  ],
-  ['no batches', async (devnet) => ({ UPSTREAM_RPC_URL: await proxyWithShortBatches(devnet, 0) }), { 'rpc.batch': /^warn -32014/ }],
+  ['short batches', withShortBatches(4), { 'rpc.batch': /^warn 2 requests in one batch are answered; 10 are refused: -32014/ }],
+  ['no batches', withShortBatches(0), { 'rpc.batch': /^warn -32014/ }],
   [
     'another node for receipts',
     ({ rpcUrl }) => ({ RECEIPTS_RPC_URL: rpcUrl }),
@@ -216,17 +200,13 @@ const kinds: readonly (readonly [name: string, prepare: Prepare, expected: Expec
       'ws.heads': /^skip .*no new block/,
     },
   ],
-  [
-    'a rate limit',
-    async () => onlyNode(await serve(answerWith(429, ''))),
-    { ...down, 'rpc.reach': /^fail HTTP 429/, 'rpc.head': /^absent$/ },
-  ],
+  ['a rate limit', onlyServer(answerWith(429, '')), { ...down, 'rpc.reach': /^fail HTTP 429/, 'rpc.head': /^absent$/ }],
   [
     'HTML instead of JSON',
-    async () => onlyNode(await serve(answerWith(200, '<html>'))),
+    onlyServer(answerWith(200, '<html>')),
     { ...down, 'rpc.reach': /^fail the answer is not JSON-RPC/, 'rpc.head': /^absent$/ },
   ],
-  ['a node that hangs', async () => onlyNode(await serve(() => {})), { ...down, 'rpc.reach': /^fail no answer in \d/ }],
+  ['a node that hangs', onlyServer(() => {}), { ...down, 'rpc.reach': /^fail no answer in \d/ }],
   [
     'a dead port',
     () => onlyNode(`http://127.0.0.1:${DEAD_PORT}`),
@@ -328,7 +308,7 @@ it('the doctor prints no more of a URL than its origin', async () => {
   const [key, user, password] = secrets
   const dead = `http://${user}:${password}@127.0.0.1:${DEAD_PORT}/v2/${key}?key=${key}`
   // A node that repeats the URL in its errors, and as its name.
-  const echo = await serve(async (request, response) => {
+  const echo = await serve(atEnd, async (request, response) => {
     const { id, method } = z.object({ id: z.number(), method: z.string() }).parse(JSON.parse(await text(request)))
     const said = `bad ${request.url}`
     const answer = method === 'web3_clientVersion' ? { result: said } : { error: { code: -32601, message: said } }
@@ -397,7 +377,7 @@ describe.concurrent('the doctor command', () => {
 
   it('ends at once after Ctrl-C', async () => {
     const { promise: asked, resolve } = Promise.withResolvers<void>()
-    const program = run('--rpc', await serve(() => resolve()), '--timeout', '300s')
+    const program = run('--rpc', await serve(atEnd, () => resolve()), '--timeout', '300s')
     await asked
     program.signal('SIGINT')
     await program.waitForExit()

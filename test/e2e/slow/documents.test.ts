@@ -1,27 +1,30 @@
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
 import { messageTypes } from '../../../src/docs/json-schemas.ts'
+import { recipes } from '../../../src/docs/recipes.ts'
+import { snippets } from '../../../src/docs/snippets.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import { ChildProgram, createTempFolder, freePort } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
+import { openDevnet, type TestLifecycle } from '../../support/test-stack.ts'
 import { openChromium } from './chromium-readers.ts'
-import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
-import { installLibrary } from './example-site.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
+import { ExampleSite } from './example-site.ts'
 
 needPrograms('curl', 'jq', 'python', 'go')
 
 vi.setConfig({ testTimeout: 2 * TEST_TIMEOUT_MS })
 
-/** The docs page in a browser, and every snippet on it, run as pasted. */
+/** The docs page in a browser, and every snippet, program and page on it, run as pasted. */
 
 const project = fileURLToPath(new URL('../../..', import.meta.url))
 /** Programs from npm. */
 const bin = join(project, 'node_modules/.bin')
+const POLLING_MS = 50
 
 let browser: Browser
 
@@ -31,27 +34,34 @@ beforeAll(async () => {
 
 afterAll(() => browser?.close())
 
-/** A busy devnet with a relay. */
-async function openDeployedRelay(test: TestLifecycle): Promise<{ devnet: Devnet; relay: DeployedRelay }> {
-  const devnet = await startDevnet({ blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1 })
-  test.onTestFinished(() => devnet.stop())
-  const relay = await DeployedRelay.open(test, devnet)
-  await relay.waitForResponse('/v1/events?symbols=AAPLc&types=transfer', (text) => text.includes('"transfer"'))
-  return { devnet, relay }
+/** A page with all its requests, sockets and errors. */
+async function openPage(context: BrowserContext, url: string) {
+  const page = await context.newPage()
+  const [requestedUrls, sockets, errors]: [string[], string[], string[]] = [[], [], []]
+  page.on('request', (request) => requestedUrls.push(request.url()))
+  page.on('websocket', (socket) => sockets.push(socket.url()))
+  page.on('pageerror', (failure) => errors.push(failure.message))
+  await page.goto(url)
+  return { page, requestedUrls, sockets, errors }
 }
+type OpenedPage = Awaited<ReturnType<typeof openPage>>
 
-/** A page with all its requests and errors. */
-async function openPage(test: TestLifecycle, url: string) {
+/** A busy devnet with a relay, and a context of the browser. */
+async function openStack(test: TestLifecycle) {
+  const devnet = await openDevnet({ blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1, calendar: true }, test)
+  const settings = { POOLS: devnet.poolsText, QUOTE_TOKENS: devnet.quoteTokens, ORACLE_REGISTRY: devnet.oracleRegistry }
+  const relay = await DeployedRelay.open(test, devnet, settings)
+  await relay.waitForResponse('/v1/events?symbols=AAPLc&types=transfer', (text) => text.includes('"transfer"'))
   const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] })
   test.onTestFinished(() => context.close())
-  const page = await context.newPage()
-  const requestedUrls: string[] = []
-  const pageErrors: string[] = []
-  page.on('request', (request) => requestedUrls.push(request.url()))
-  page.on('console', (message) => message.type() === 'error' && pageErrors.push(message.text()))
-  page.on('pageerror', (failure) => pageErrors.push(failure.message))
-  await page.goto(url)
-  return { page, requestedUrls, pageErrors }
+  return { devnet, relay, context }
+}
+
+/** The same, with the docs page and what is to be copied from it. */
+async function openDocs(test: TestLifecycle) {
+  const stack = await openStack(test)
+  const docs = await openPage(stack.context, `${stack.relay.url}/docs`)
+  return { ...stack, ...docs, copied: await snippetsOn(docs.page) }
 }
 
 /** The snippets by their names. */
@@ -76,9 +86,9 @@ function startProgram(
 }
 
 it('the page has both documents, requests nothing from elsewhere, and its policy forbids everything else', async (test) => {
-  const { relay } = await openDeployedRelay(test)
-  const { page, requestedUrls, pageErrors } = await openPage(test, `${relay.url}/docs`)
-  expect(page.url()).toBe(`${relay.url}/docs`)
+  const { relay, page, requestedUrls, errors } = await openDocs(test)
+  page.on('console', (message) => message.type() === 'error' && refusals.push(message.text()))
+  const refusals: string[] = []
   for (const type of Object.values(messageTypes).flat()) {
     expect(await page.locator(`#message-${type} table`).count(), type).toBe(1)
   }
@@ -93,24 +103,16 @@ it('the page has both documents, requests nothing from elsewhere, and its policy
   }
   expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
   expect(requestedUrls.map((url) => new URL(url).origin)).toEqual(requestedUrls.map(() => relay.url))
-  expect(pageErrors).toEqual([])
   const [line] = await page.locator('pre').allTextContents()
   await page.locator('.line button').first().click()
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(line)
+  expect([errors, refusals]).toEqual([[], []])
   // The policy forbids requests and scripts.
   await expect(page.evaluate("fetch('http://127.0.0.2:1/')")).rejects.toThrow()
   await page.evaluate("document.body.append(Object.assign(document.createElement('script'), { text: 'globalThis.ran = 1' }))")
   expect(await page.evaluate('globalThis.ran')).toBeUndefined()
-  expect(pageErrors.filter((text) => text.includes('Content Security Policy'))).toHaveLength(pageErrors.length)
-  expect(pageErrors.length).toBeGreaterThan(1)
-})
-
-it('the snippet for a console works in the console of the page', async (test) => {
-  const { relay } = await openDeployedRelay(test)
-  const { page } = await openPage(test, `${relay.url}/docs`)
-  const message = page.waitForEvent('console')
-  await page.evaluate((await snippetsOn(page)).get('listen-browser') ?? '')
-  expect(await (await message).args()[0]?.jsonValue()).toMatchObject({ type: 'hello' })
+  expect(refusals.filter((text) => text.includes('Content Security Policy'))).toHaveLength(refusals.length)
+  expect(refusals.length).toBeGreaterThan(1)
 })
 
 /** What a shell snippet prints: while it runs, or until it ends. */
@@ -150,15 +152,13 @@ const otherSnippets = [
 ]
 
 it('each shell snippet works as pasted', async (test) => {
-  const { relay } = await openDeployedRelay(test)
+  const { relay, copied } = await openDocs(test)
   await relay.waitForResponse('/v1/events?symbols=AAPLc&limit=10', (text) => JSON.parse(text).events.length === 10)
-  const { page } = await openPage(test, `${relay.url}/docs`)
-  const lines = await snippetsOn(page)
-  const names = [...lines.keys()].filter((name) => !name.startsWith('example-'))
+  const names = [...copied.keys()].filter((name) => !name.startsWith('example-'))
   expect(names.toSorted()).toEqual([...shellSnippets.map(({ name }) => name), ...otherSnippets].toSorted())
   for (const { name, prints, ends } of shellSnippets) {
     const folder = await createTempFolder(test)
-    const line = lines.get(name) ?? ''
+    const line = copied.get(name) ?? ''
     // wscat exits without a terminal, so it gets one. It is the project's own, so nothing is downloaded.
     const program = line.startsWith('npx')
       ? startProgram(test, ['script', '-qec', line, '/dev/null'], project)
@@ -169,119 +169,178 @@ it('each shell snippet works as pasted', async (test) => {
       ends?.(program.stdout)
     }
     if (name === 'events') {
-      const saved = startProgram(test, ['cat', 'AAPLc.ndjson'], folder)
-      await saved.waitForExit()
-      const updates = saved.stdout
-        .trimEnd()
-        .split('\n')
-        .map((line) => Update.parse(assertValidMessage(JSON.parse(line))))
-      expect(updates.length).toBeGreaterThan(5)
+      const saved = (await readFile(join(folder, 'AAPLc.ndjson'), 'utf8')).trimEnd().split('\n')
+      expect(saved.map((line) => Update.parse(assertValidMessage(JSON.parse(line)))).length).toBeGreaterThan(5)
     }
     await program.kill()
   }
 })
 
-it('the recipe for a page draws it and goes on with the stream', async (test) => {
-  const { relay } = await openDeployedRelay(test)
-  const { page } = await openPage(test, `${relay.url}/docs`)
+it('the snippet for a console and the recipe for a page print in the console, and go on with the stream', async (test) => {
+  const { page, copied } = await openDocs(test)
   const printed: string[] = []
   page.on('console', (message) => printed.push(message.text()))
-  const transfer = page.waitForEvent('console', async (message) => (await message.args()[0]?.jsonValue())?.type === 'transfer')
-  const source = (await snippetsOn(page)).get('recipe-page')
-  await Promise.all([transfer, page.evaluate(`(async () => { ${source} })()`)])
+  const next = (type: string) =>
+    page.waitForEvent('console', async (message) => (await message.args()[0]?.jsonValue())?.type === type)
+  await Promise.all([next('transfer'), page.evaluate(`(async () => { ${copied.get('recipe-page')} })()`)])
   expect(printed[0]).toMatch(/^AAPLc [\d.]+ fresh [\d.]+$/)
   expect(printed[1]).toMatch(/^TSLAc [\d.]+ fresh [\d.]+$/)
+  await page.reload()
+  await Promise.all([next('hello'), page.evaluate(copied.get('listen-browser') ?? '')])
 })
 
 it('the recipe for a retract provokes one', async (test) => {
-  const { relay } = await openDeployedRelay(test)
-  const { page } = await openPage(test, `${relay.url}/docs`)
+  const { relay, copied } = await openDocs(test)
   const port = await freePort()
-  const source = (await snippetsOn(page)).get('recipe-retract') ?? ''
-  const [start = '', curl = ''] = source.split('\n')
+  const [start = '', curl = ''] = (copied.get('recipe-retract') ?? '').split('\n')
   await startProgram(test, ['bash', '-c', `${start} --port ${port}`], project).listeningUrl()
   const lines = startProgram(test, ['bash', '-c', curl.replace(relay.url, `http://127.0.0.1:${port}`)], project)
   await lines.waitForOutput('stdout', /retract +transfer .* retracted: its block was sealed without it/)
 })
 
-const transferLine = /\S+ AAPLc [\d.]+ [\d.]+\n|"type":"transfer".*\n/
-const files = { typescript: 'listen.ts', python: 'listen.py', go: 'listen.go' } as const
-const commands = { TypeScript: ['node', files.typescript], Python: ['python3', files.python], Go: ['./listen'] } as const
+/** The conformance kit judges the programs in Python and Go, and the SDK that the others use. */
+const programs = [
+  ['typescript', 'listen.mjs', 'AAPLc.position', ['node', 'listen.mjs']],
+  ['python', 'listen.py', 'stocktape.position', ['python3', 'listen.py']],
+  ['go', 'listen.go', 'stocktape.position', ['./listen']],
+] as const
 
-/** The programs of the page, each in a folder of its own, and a way to start them. */
-async function openPrograms(test: TestLifecycle, page: Page) {
-  const lines = await snippetsOn(page)
-  const folders = await Promise.all(
-    Object.entries(files).map(async ([id, file]) => {
-      const folder = await createTempFolder(test)
-      await writeFile(join(folder, file), lines.get(`listen-${id}`) ?? '')
-      return folder
+it('each program continues at the position in its file, comes back after a restart, and ends at a lasting refusal', async (test) => {
+  const { relay, copied } = await openDocs(test)
+  const started = await Promise.all(
+    programs.map(async ([id, file, position, command]) => {
+      const { folder } = await ExampleSite.open(test)
+      await writeFile(join(folder, file), copied.get(`listen-${id}`) ?? '')
+      await writeFile(join(folder, position), 'othertape.1')
+      // Go needs this setting where there is no C compiler.
+      const built = id === 'go' && startProgram(test, ['go', 'build', '-o', 'listen', file], folder, { CGO_ENABLED: '0' })
+      if (built) expect([await built.waitForExit(), built.stderr]).toEqual([0, ''])
+      return { id, position: join(folder, position), program: startProgram(test, command, folder) }
     }),
   )
-  await installLibrary(folders[0] ?? '')
-  // Go needs this setting where there is no C compiler.
-  const built = startProgram(test, ['go', 'build', '-o', 'listen', files.go], folders[2] ?? '', { CGO_ENABLED: '0' })
-  expect([await built.waitForExit(), built.stderr]).toEqual([0, ''])
-  const start = () =>
-    Object.entries(commands).map(([name, command], index) => ({ name, program: startProgram(test, command, folders[index] ?? '') }))
-  const writePositions = (position: string) =>
-    Promise.all(
-      folders.flatMap((folder) => ['AAPLc.position', 'stocktape.position'].map((file) => writeFile(join(folder, file), position))),
-    )
-  return { start, writePositions }
+  for (const { id, program } of started) {
+    if (id === 'typescript') await program.waitForOutput('stderr', /gap: epoch after othertape\.1 through \w+\.\d+/)
+    else await program.waitForOutput('stdout', /"type":"gap".*"reason":"epoch","after":"othertape\.1"/)
+    await program.waitForOutput('stdout', /\S+ AAPLc [\d.]+ [\d.]+\n|"type":"transfer".*\n/)
+  }
+  expect(await relay.restart('SIGTERM')).toBe(0)
+  const before = started.map(({ program }) => program.stdout.length)
+  for (const [at, { program }] of started.entries())
+    await program.waitForOutput('stdout', new RegExp(`^[^]{${before[at]}}.*\\n.*\\n`))
+  await relay.restart('SIGTERM', { API_KEYS: 'one' })
+  for (const { id, program, position } of started) {
+    expect(await program.waitForExit(), id).toBe(1)
+    expect(program.stderr, id).toMatch(/"code":401|code: 401/)
+    expect(await readFile(position, 'utf8'), id).toMatch(/^(?!othertape)\w+\.\d+/)
+  }
+})
+
+/** Resolves when a page shows something that happened after this time. A page in the background is never painted. */
+async function showsNews({ page, errors }: OpenedPage, after: string): Promise<void> {
+  const isNewer = `(document.body.textContent.match(/\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z/g) ?? []).some((time) => time > '${after}')`
+  await page.waitForFunction(isNewer, null, { polling: POLLING_MS }).catch(async (failure) => {
+    throw new Error(`${page.url()} shows ${await page.textContent('body')} ${errors}: ${failure}`)
+  })
 }
 
-it('each program continues after a restart of the relay and of its own, and ends at a lasting refusal', async (test) => {
-  const { relay } = await openDeployedRelay(test)
-  const { page } = await openPage(test, `${relay.url}/docs`)
-  const { start, writePositions } = await openPrograms(test, page)
-  const first = start()
-  for (const { program } of first) await program.waitForOutput('stdout', transferLine)
+const mountSvelte = `
+  import { mount } from 'svelte'
+  import Tape from './Tape.svelte'
+  mount(Tape, { target: document.getElementById('root') })`
+
+it('the pages and the program with viem show live data, and go on after a restart of the relay', async (test) => {
+  const { devnet, relay, context, copied } = await openDocs(test)
+  const site = await ExampleSite.open(test)
+  const codeOf = (id: string) => copied.get(`recipe-${id}`) ?? ''
+  await writeFile(join(site.folder, 'Tape.svelte'), codeOf('svelte'))
+  await writeFile(join(site.folder, 'viem.mjs'), codeOf('viem'))
+  const urls: [string, string][] = []
+  for (const id of ['page-library', 'vue', 'chart', 'event-source']) urls.push([id, await site.addPage(id, codeOf(id))])
+  urls.push(['react', await site.addBundle('tape.jsx', codeOf('react'))], ['svelte', await site.addBundle('tape.js', mountSvelte)])
+  const viem = startProgram(test, ['node', 'viem.mjs'], site.folder)
+  const pages = await Promise.all(urls.map(async ([id, url]) => ({ id, ...(await openPage(context, url)) })))
+  devnet.swap('AAPLc', { price: '301' })
+  await Promise.all(pages.map((page) => showsNews(page, '')))
+  for (const { id, page } of pages)
+    expect(await page.textContent('body'), id).toMatch(id === 'chart' ? /AAPLc (nav|quote) [\d.]+/ : /TSLAc [\d.]+ fresh/)
+  const chart = pages.find(({ id }) => id === 'chart')?.page
+  expect(await chart?.locator('canvas').count()).toBeGreaterThan(0)
+  expect(await chart?.locator('a[href^="https://www.tradingview.com/"]').count()).toBeGreaterThan(0)
+  await viem.waitForOutput('stdout', /log: \d+ 0x\w{40} 0x\w{64}\n/)
   expect(await relay.restart('SIGTERM')).toBe(0)
-  const before = first.map(({ program }) => program.stdout.length)
-  for (const [at, { program }] of first.entries()) {
-    await program.waitForOutput('stdout', new RegExp(`^[^]{${before[at]}}.*\\n.*\\n`))
-    program.signal('SIGTERM')
-    await program.waitForExit()
+  const [restarted, printed] = [new Date().toISOString(), viem.stdout.length]
+  devnet.swap('AAPLc', { price: '302' })
+  await Promise.all(pages.map((page) => showsNews(page, restarted)))
+  for (const { id, errors } of pages) expect(errors, id).toEqual([])
+  await viem.waitForOutput('stdout', new RegExp(`^[^]{${printed}}.*\\n.*log: \\d+`))
+})
+
+/** A page that collects the ids of all transfers, in the strictest mode of React. */
+const collector = ({ url }: DeployedRelay) => `
+  import { StrictMode, useEffect } from 'react'
+  import { createRoot } from 'react-dom/client'
+  import { StocktapeProvider, useFeed, useStock, useTape } from 'stocktape/react'
+  globalThis.ids = []
+  function Stock() {
+    return <p>{useStock('TSLAc')?.nav.price} {useFeed().phase}</p>
   }
-  const second = start()
-  for (const { program } of second) await program.waitForOutput('stdout', transferLine)
-  const exported = await (await fetch(`${relay.url}/v1/events?symbols=AAPLc&types=transfer&format=ndjson`)).text()
-  const published = exported
-    .trimEnd()
-    .split('\n')
-    .map((line) => Update.parse(JSON.parse(line)))
-    .flatMap((update) => (update.type === 'transfer' ? [`${update.time} AAPLc ${update.amount} ${update.reference_value}`] : []))
-  // Two of the programs print the messages themselves.
-  const linesOf = (text: string) =>
-    text
-      .slice(0, text.lastIndexOf('\n'))
-      .split('\n')
-      .filter((line) => !line.startsWith('{') || line.startsWith('{"type":"transfer"'))
-      .map((line) => {
-        if (!line.startsWith('{')) return line
-        const { time, amount, reference_value } = JSON.parse(line)
-        return `${time} AAPLc ${amount} ${reference_value}`
-      })
-  for (const [at, { name, program }] of first.entries()) {
-    const received = linesOf(program.stdout)
-    const from = published.indexOf(received[0] ?? '')
-    expect(from, name).toBeGreaterThanOrEqual(0)
-    expect(received, name).toEqual(published.slice(from, from + received.length))
-    // A program that ends between a message and its position repeats that message.
-    const next = published.indexOf(linesOf(second[at]?.program.stdout ?? '')[0] ?? '') - from - received.length
-    expect(next === 0 || (next < 0 && next > -10), `${name} continues ${next} after its end`).toBe(true)
+  function Tape() {
+    const { updates, feed } = useTape({ symbols: '*', types: ['transfer'], limit: 1000 })
+    useEffect(() => {
+      globalThis.ids.push(...updates.map(({ id }) => id).filter((id) => !globalThis.ids.includes(id)).reverse())
+    }, [updates])
+    return <p>{feed.gaps} gaps</p>
   }
-  await relay.restart('SIGTERM', { API_KEYS: 'one' })
-  for (const { name, program } of second) {
-    expect(await program.waitForExit(), name).toBe(1)
-    expect(program.stderr, name).toMatch(/"code":401|code: 401/)
+  const page = <StocktapeProvider url="${url}"><Stock /><Tape /><Stock /></StocktapeProvider>
+  createRoot(document.getElementById('root')).render(<StrictMode>{page}</StrictMode>)`
+
+it('the tabs of a browser share one connection, and lose nothing when the one that holds it is closed', async (test) => {
+  const { relay, context } = await openStack(test)
+  const url = await (await ExampleSite.open(test)).addBundle('collector.jsx', collector(relay))
+  const webSockets = async () => JSON.parse(await (await fetch(`${relay.url}/v1/status`)).text()).clients.ws
+  const idsIn = ({ page }: OpenedPage): Promise<string[]> => page.evaluate('globalThis.ids')
+  const hasNew = ({ page }: OpenedPage, count: number) =>
+    page.waitForFunction(`globalThis.ids.length > ${count}`, null, { polling: POLLING_MS })
+  const first = await openPage(context, url)
+  await hasNew(first, 0)
+  const [second, third] = [await openPage(context, url), await openPage(context, url)]
+  await Promise.all([hasNew(second, 0), hasNew(third, 0)])
+  // A component that mounts twice, and three of them, open one.
+  expect([first, second, third].map(({ sockets }) => sockets.length)).toEqual([1, 0, 0])
+  expect(await webSockets()).toBe(1)
+  await first.page.close({ runBeforeUnload: false })
+  const before = Math.max((await idsIn(second)).length, (await idsIn(third)).length)
+  await Promise.all([hasNew(second, before + 20), hasNew(third, before + 20)])
+  expect(second.sockets.length + third.sockets.length).toBe(1)
+  expect(await webSockets()).toBe(1)
+  for (const tab of [second, third]) {
+    const ids = await idsIn(tab)
+    expect(ids).toEqual(await transferIdsOf(relay, ids))
+    expect(await tab.page.textContent('body')).toContain('0 gaps')
+    expect(tab.errors).toEqual([])
   }
-  await relay.restart('SIGTERM', { API_KEYS: '' })
-  await writePositions('othertape.1')
-  for (const { name, program } of start()) {
-    if (name === 'TypeScript') await program.waitForOutput('stderr', /gap: epoch after othertape\.1 through \w+\.\d+/)
-    else await program.waitForOutput('stdout', /"type":"gap".*"reason":"epoch","after":"othertape\.1"/)
-  }
-  process.stdout.write('TypeScript, Python, Go received every transfer once over a restart\n')
+})
+
+/** The transfers on the tape between the first and the last of these. */
+async function transferIdsOf({ url }: DeployedRelay, ids: readonly string[]): Promise<string[]> {
+  const query = `symbols=*&types=transfer&format=ndjson&limit=1000&through=${ids.at(-1)}&order=desc`
+  const lines = (await (await fetch(`${url}/v1/events?${query}`)).text()).trimEnd().split('\n')
+  const updates = lines.map((line) => Update.parse(JSON.parse(line))).filter(({ type }) => type === 'transfer')
+  const all = updates.map(({ id }) => id).reverse()
+  return all.slice(all.indexOf(ids[0] ?? ''))
+}
+
+it.each([
+  ['typescript', 20],
+  ['python', 90],
+  ['go', 150],
+  ['page-library', 15],
+  ['react', 30],
+  ['event-source', 30],
+  ['chart', 30],
+])('the code for %s has at most %i lines', (id, bound) => {
+  const { source = '' } = [...snippets, ...recipes].find((documented) => documented.id === id) ?? {}
+  const lines = source.trimEnd().split('\n').length
+  expect(lines).toBeGreaterThan(1)
+  expect(lines).toBeLessThanOrEqual(bound)
 })

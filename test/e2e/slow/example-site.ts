@@ -1,17 +1,18 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { compile } from 'svelte/compiler'
 import { type Alias, build, type Plugin } from 'vite'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { createTempFolder } from '../../support/child-program.ts'
-import type { TestLifecycle } from './deployed-relay.ts'
+import { serve } from '../../support/loopback-server.ts'
+import type { TestLifecycle } from '../../support/test-stack.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const source = (entry: string): string => join(root, 'src/sdk', entry, 'index.ts')
+
+const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript' }
 
 const packages = ['vue', 'lightweight-charts', 'react', 'react-dom', '@types/react', '@types/react-dom', 'svelte', 'viem']
 
@@ -29,7 +30,13 @@ export class ExampleSite {
     for (const name of packages)
       if (!existsSync(join(modules, name))) await symlink(join(root, 'node_modules', name), join(modules, name))
     if (!installed) await installLibrary(folder)
-    return new ExampleSite(folder, await serve(test, folder), installed ? [] : ['client', 'react'].map(aliasOf))
+    const url = await serve(test.onTestFinished, ({ url = '/' }, response) => {
+      response.setHeader('content-type', types[extname(url)] ?? 'text/plain')
+      createReadStream(join(folder, url))
+        .on('error', () => response.writeHead(404).end())
+        .pipe(response)
+    })
+    return new ExampleSite(folder, url, installed ? [] : ['client', 'react'].map(aliasOf))
   }
 
   private constructor(folder: string, url: string, aliases: Alias[]) {
@@ -82,21 +89,3 @@ const bundle = (entry: string, file: string, alias: Alias[] = []) =>
       lib: { entry, formats: ['es'], fileName: () => file.split('/').at(-1) ?? '' },
     },
   })
-
-const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript' }
-
-async function serve(test: TestLifecycle, folder: string): Promise<string> {
-  const server = createServer(({ url = '/' }, response) => {
-    response.setHeader('content-type', types[extname(url)] ?? 'text/plain')
-    createReadStream(join(folder, url))
-      .on('error', () => response.writeHead(404).end())
-      .pipe(response)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  test.onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return `http://127.0.0.1:${port}`
-}

@@ -4,11 +4,10 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, type TestContext, vi } from 'vitest'
-import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { type ChildProgram, createTempFolder, spawnRelay } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
-import { transfer } from '../../support/test-stack.ts'
+import { openDevnet, transfer } from '../../support/test-stack.ts'
 
 needPrograms('cc')
 
@@ -20,8 +19,7 @@ const WAIT = { timeout: 20_000, interval: 100 }
 
 /** Relays on one tape, whose disk refuses to flush or to write while it is broken. */
 async function openFailingDisk(test: TestContext) {
-  const devnet = await startDevnet({ pace: 'manual' })
-  test.onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ pace: 'manual' }, test)
   const folder = await createTempFolder(test)
   const [library, mark, dir] = [join(folder, 'failing-disk.so'), join(folder, 'broken'), join(folder, 'data')]
   execFileSync('cc', ['-shared', '-fPIC', '-o', library, fileURLToPath(new URL('failing-disk.c', import.meta.url))])

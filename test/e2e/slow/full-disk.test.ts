@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
-import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { ServiceStatus } from '../../../src/protocol/service-status.ts'
 import { createTempFolder, spawnRelay } from '../../support/child-program.ts'
 import { listenNdjson, listenWs, type TestListener } from '../../support/test-listener.ts'
-import { tapeUpdatesOf, transfer } from '../../support/test-stack.ts'
+import { openDevnet, tapeUpdatesOf, transfer } from '../../support/test-stack.ts'
 import { DeployedRelay } from './deployed-relay.ts'
 
 const WAIT = { timeout: 20_000, interval: 50 }
@@ -27,8 +27,7 @@ async function openOnSmallDisk(test: TestContext) {
   const disk = await createTempFolder(test)
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', disk])
   test.onTestFinished(() => void execFileSync('umount', ['--lazy', disk]))
-  const devnet = await startDevnet({ pace: 'manual' })
-  test.onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ pace: 'manual' }, test)
   const dir = join(disk, 'data')
   mkdirSync(dir)
   const relay = await DeployedRelay.open(test, devnet, { DATA_DIR: dir, FINALITY_POLL: '1h' })

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { loadBoard } from '../../support/board-page.ts'
 import { ChildProgram } from '../../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
+import { openDevnet } from '../../support/test-stack.ts'
 import { cloneRepository } from './repository-clone.ts'
 
 /** The two commands of the README in a fresh clone, and then a listener over each transport. */
@@ -65,8 +65,7 @@ it('an interrupt to the process group ends the relay with exit code 0', async ()
 
 it('the built-in chain left no folder, so a real chain afterwards finds no tape of it', async ({ onTestFinished }) => {
   expect(existsSync(join(clone, 'data'))).toBe(false)
-  const devnet = await startDevnet()
-  onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({}, { onTestFinished })
   const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
   relay = new ChildProgram(['npm', 'start', '--', '--port', '0'], { cwd: clone, env: { ...process.env, ...upstream } })
   const host = new URL(await relay.listeningUrl()).host

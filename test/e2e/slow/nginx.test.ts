@@ -1,9 +1,8 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
 import { freePort } from '../../support/child-program.ts'
-import { transfer } from '../../support/test-stack.ts'
+import { openDevnet, transfer } from '../../support/test-stack.ts'
 import { openChromium, readEventSourceInPage } from './chromium-readers.ts'
-import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
 import { type OpenedProxy, openNginx } from './nginx-proxy.ts'
 import { type ReconnectingReader, resumeResultsOf } from './reconnecting-readers.ts'
 
@@ -13,14 +12,8 @@ vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
 const withoutRetry = (configuration: string): string => configuration.replace(/^ *error_page .*$/m, '')
 
-const openDevnet = async (test: TestLifecycle, options: DevnetOptions): Promise<Devnet> => {
-  const devnet = await startDevnet(options)
-  test.onTestFinished(() => devnet.stop())
-  return devnet
-}
-
 it('a browser survives a downtime after which it would give up without the retry answer', async (test) => {
-  const devnet = await openDevnet(test, { pace: 'manual' })
+  const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await DeployedRelay.open(test, devnet)
   const [bare, patient] = await Promise.all([openNginx(test, relay.url, withoutRetry), openNginx(test, relay.url)])
   const browser = await openChromium()
@@ -57,7 +50,7 @@ it.each([
 })
 
 it('an unready relay stays unready, and its other refusals pass', async (test) => {
-  const devnet = await openDevnet(test, { pace: 'manual' })
+  const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await DeployedRelay.open(test, devnet)
   const nginx = await openNginx(test, relay.url)
   await devnet.stop()

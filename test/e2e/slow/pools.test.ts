@@ -1,6 +1,3 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Fraction, Token } from '@uniswap/sdk-core'
 import { Pool as SdkPool, SqrtPriceMath } from '@uniswap/v3-sdk'
 import { asyncScheduler } from 'rxjs'
@@ -14,6 +11,7 @@ import { judgePool } from '../../../src/relay/tokens/quote-math.ts'
 import { SeededRandom } from '../../simulation/seeded-random.ts'
 import { ACCOUNTS, startAnvil } from '../../support/anvil-node.ts'
 import { type ExactFraction, isNearest, shifted, unitsOf } from '../../support/exact-fraction.ts'
+import { serve } from '../../support/loopback-server.ts'
 import { type ContractState, deployUniswap, type UniswapPool } from './uniswap-pools.ts'
 
 const SEEDS = [1, 2, 3, 4]
@@ -67,25 +65,19 @@ const readerOf = (url: string, methods = new Set<string>()): PoolReader => {
 }
 
 /** Passes requests on to a node, except calls, which it refuses as public endpoints do. */
-async function openProxyWithoutCalls(nodeUrl: string): Promise<string> {
+function openProxyWithoutCalls(nodeUrl: string): Promise<string> {
   type Call = { readonly id: number; readonly method: string }
   const error = { code: -32_601, message: 'rpc method is not whitelisted' }
-  const server = createServer(async (request, response) => {
+  return serve(onTestFinished, async (request, response) => {
     const sent = JSON.parse(Buffer.concat(await request.toArray()).toString()) as Call | Call[]
-    const passed = Array.isArray(sent) ? sent.filter(({ method }) => method !== 'eth_call') : sent
+    const [refused, passed] = [true, false].map((isCall) =>
+      [sent].flat().filter(({ method }) => (method === 'eth_call') === isCall),
+    ) as [Call[], Call[]]
     const headers = { 'content-type': 'application/json' }
-    const answer = await (await fetch(nodeUrl, { method: 'POST', body: JSON.stringify(passed), headers })).json()
-    const refused = Array.isArray(sent) ? sent.filter(({ method }) => method === 'eth_call') : []
-    const refusals = refused.map(({ id }) => ({ jsonrpc: '2.0', id, error }))
-    response.writeHead(200, headers).end(JSON.stringify(Array.isArray(answer) ? [...answer, ...refusals] : answer))
+    const answered = await (await fetch(nodeUrl, { method: 'POST', body: JSON.stringify(passed), headers })).json()
+    const all = [...(answered as object[]), ...refused.map(({ id }) => ({ jsonrpc: '2.0', id, error }))]
+    response.writeHead(200, headers).end(JSON.stringify(Array.isArray(sent) ? all : all[0]))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 /** The pool as a place to trade the first token for the second one, and the other way round. */
@@ -190,6 +182,19 @@ async function trade(
 const anyRoot = (random: SeededRandom): bigint =>
   (Q96 * BigInt(Math.round(10 ** (6 + random.int(-600, 600) / 100) * 1e6))) / 10n ** 12n
 
+const kinds = [
+  ...([
+    ['openV3', 500, 10],
+    ['openV3', 3_000, 60],
+    ['openV3', 10_000, 200],
+  ] as const),
+  ...([
+    ['openV4', 0, 10],
+    ['openV4', 2_550, 50],
+    ['openV4', 12_345, 200],
+  ] as const),
+]
+
 type Read = Awaited<ReturnType<typeof openUniswap>>['read']
 
 /** Reads all pools, and compares each with what Uniswap's own code says. Returns the states of all quotes. */
@@ -212,14 +217,8 @@ describe('pools of Uniswap', () => {
   it.each(SEEDS)('are quoted as by its SDK, whatever is done to them: seed %i', async (seed) => {
     const { uniswap, read, callMethods } = await openUniswap()
     const random = new SeededRandom('pools', seed)
-    const pools = [
-      await uniswap.openV3(500, 10, anyRoot(random)),
-      await uniswap.openV3(3_000, 60, anyRoot(random)),
-      await uniswap.openV3(10_000, 200, anyRoot(random)),
-      await uniswap.openV4(0, 10, anyRoot(random)),
-      await uniswap.openV4(2_550, 50, anyRoot(random)),
-      await uniswap.openV4(12_345, 200, anyRoot(random)),
-    ]
+    const pools: UniswapPool[] = []
+    for (const [open, fee, tickSpacing] of kinds) pools.push(await uniswap[open](fee, tickSpacing, anyRoot(random)))
     const all: Traded[] = pools.map((pool) => ({ pool, sides: sidesOf(pool, uniswap.tokens), positions: [], accepted: 0 }))
     const states = [...(await check(read, all))]
     for (let round = 0; round < ROUNDS; round += 1) {

@@ -1,13 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, constants, openSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, type TestContext, vi } from 'vitest'
-import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { ChildProgram, createTempFolder, spawnRelay, startCommand } from '../../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
-import { tapeUpdatesOf, transfer } from '../../support/test-stack.ts'
+import { openDevnet, tapeUpdatesOf, transfer } from '../../support/test-stack.ts'
 import { brokenPrevChains } from './reconnecting-readers.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -20,6 +19,8 @@ const LONG_STOP_MS = 9_000
 const STALL_MS = 4_000
 /** Connections that come while the relay is busy: more than Node lets wait, and fewer than Linux does. */
 const WAITING_CONNECTIONS = 800
+/** How many more descriptors the relay may open, and how many connections want one. */
+const [FREE_DESCRIPTORS, WANTED_DESCRIPTORS, MANY_DESCRIPTORS] = [4, 40, 1_000]
 /** A heap that the relay alone fits into, and a long list does not. */
 const SMALL_HEAP_MIB = 48
 const LONG_LIST = 30_000
@@ -27,8 +28,7 @@ const LONG_LIST = 30_000
 const PIPE_PAGE_BYTES = 4_096
 
 async function openChain(test: TestContext) {
-  const devnet = await startDevnet({ pace: 'manual' })
-  test.onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ pace: 'manual' }, test)
   const settings = {
     ...{ PORT: '0', DATA_DIR: await createTempFolder(test), STOCKS_REFRESH: '100ms', DRAIN: '1s' },
     ...{ UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
@@ -187,6 +187,40 @@ it.concurrent('connections that come while the relay is busy wait for it', { ski
   for (const socket of sockets) socket.destroy()
   relay.signal('SIGCONT')
   expect((await fetch(`${url}/healthz`)).status).toBe(200)
+})
+
+it.concurrent('a relay without free descriptors serves the clients that it has, and takes new ones when there are descriptors again', async (test) => {
+  const { devnet, start } = await openChain(test)
+  const relay = start()
+  const url = await relay.listeningUrl()
+  const { hostname, port } = new URL(url)
+  const descriptors = () => readdirSync(`/proc/${relay.pid}/fd`).length
+  const bound = (most: number) => execFileSync('prlimit', ['--pid', String(relay.pid), `--nofile=${most}:`])
+  const listener = await closeAtEnd(test, listenNdjson(`${url}/v1/stream?symbols=*`))
+  await listener.waitFor('live')
+  await devnet.until(() => devnet.subscriptions().pendingLogs > 0)
+  const most = descriptors() + FREE_DESCRIPTORS
+  bound(most)
+  const sockets = Array.from({ length: WANTED_DESCRIPTORS }, () => {
+    const socket = connect(Number(port), hostname)
+    return socket.on('error', () => {}).on('connect', () => void socket.write('GET /healthz HTTP/1.1\r\n'))
+  })
+  const closeAll = () => sockets.forEach((socket) => void socket.destroy())
+  test.onTestFinished(closeAll)
+  // Those that got no descriptor are closed, or wait.
+  await vi.waitUntil(() => descriptors() >= most - 1)
+  transfer({ devnet }, 'AAPLc', 1, 100_000_000n)
+  const { number } = devnet.seal()
+  await listener.waitFor('seal', ({ block }) => block.number === number)
+  bound(MANY_DESCRIPTORS)
+  closeAll()
+  const late = connect(Number(port), hostname)
+  test.onTestFinished(() => void late.destroy())
+  late.write('GET /healthz HTTP/1.1\r\nhost: relay\r\nconnection: close\r\n\r\n')
+  expect(String((await once(late, 'data'))[0])).toMatch(/^HTTP\/1\.1 200 /)
+  transfer({ devnet }, 'AAPLc', 1, 200_000_000n)
+  await listener.waitFor('transfer', ({ amount }) => amount === '2')
+  expect(listener.messagesOf('gap')).toEqual([])
 })
 
 it.concurrent('a relay whose log is not read serves its clients, and stops', async (test) => {

@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process'
 import { get } from 'node:http'
 import { createPublicClient, http, webSocket } from 'viem'
 import { describe, expect, it, vi } from 'vitest'
-import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
+import type { DevnetOptions } from '../../../src/devnet/devnet.ts'
 import { ChildProgram } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
 import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
-import { transfer } from '../../support/test-stack.ts'
-import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
+import { openDevnet, type TestLifecycle, transfer } from '../../support/test-stack.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
 import { openHaproxy } from './haproxy-proxy.ts'
 import { type OpenedProxy, openNginx } from './nginx-proxy.ts'
 import { allReceivedUpdates, differencesFromTape, ReturningReader, resumeResultsOf, upTo } from './reconnecting-readers.ts'
@@ -51,12 +51,6 @@ const proxies: readonly {
   },
 ]
 
-const openDevnet = async (test: TestLifecycle, options: DevnetOptions): Promise<Devnet> => {
-  const devnet = await startDevnet(options)
-  test.onTestFinished(() => devnet.stop())
-  return devnet
-}
-
 /** Opens a listener over every transport of JSON. */
 async function listenAll(test: TestLifecycle, { url, wsUrl }: OpenedProxy, query: string) {
   const listeners = await Promise.all([
@@ -91,10 +85,14 @@ async function readUntil(lines: AsyncGenerator<string, never>, pattern: RegExp):
 }
 
 describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) => {
+  const openBehind = async (test: TestLifecycle, settings = {}, edit?: Edit, options: DevnetOptions = { pace: 'manual' }) => {
+    const devnet = await openDevnet(options, test)
+    const relay = await DeployedRelay.open(test, devnet, settings)
+    return { devnet, relay, proxy: await open(test, relay.url, edit) }
+  }
+
   it('every update passes at once, over every transport', async (test) => {
-    const devnet = await openDevnet(test, { pace: 'manual' })
-    const relay = await DeployedRelay.open(test, devnet)
-    const proxy = await open(test, relay.url)
+    const { devnet, proxy } = await openBehind(test)
     const listeners = await listenAll(test, proxy, 'symbols=AAPLc')
     const { certificatePath, tlsUrl } = proxy
     const secure = execFileSync('curl', ['-sI', '--cacert', certificatePath, `${tlsUrl}/healthz`], { encoding: 'utf8' })
@@ -113,9 +111,7 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
   })
 
   it('heartbeats keep silent streams open', async (test) => {
-    const devnet = await openDevnet(test, { pace: 'manual' })
-    const relay = await DeployedRelay.open(test, devnet)
-    const proxy = await open(test, relay.url, withTimeout)
+    const { devnet, proxy } = await openBehind(test, {}, withTimeout)
     const listeners = await listenAll(test, proxy, 'symbols=AAPLc&heartbeat=1')
     const lines = linesOf(test, `${proxy.url}/v1/tail/AAPLc?heartbeat=1`)
     await readUntil(lines, /^# live/)
@@ -130,9 +126,9 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
   })
 
   it('the last id and the bye pass, over restarts of the relay', async (test) => {
-    const devnet = await openDevnet(test, { blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1, calendar: true })
-    const relay = await DeployedRelay.open(test, devnet)
-    const { url, wsUrl } = await open(test, relay.url)
+    const busy = { blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1, calendar: true }
+    const { relay, proxy } = await openBehind(test, {}, undefined, busy)
+    const { url, wsUrl } = proxy
     const query = 'symbols=*&types=*&snapshot=false'
     const sse = new ReturningReader(test, 'SSE', (last) =>
       listenSse(`${url}/v1/stream?${query}&since=start`, last ? { 'last-event-id': last } : {}),
@@ -163,9 +159,7 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
   })
 
   it('a stream comes over TLS and HTTP/2, and a key is in no log', async (test) => {
-    const devnet = await openDevnet(test, { pace: 'manual' })
-    const relay = await DeployedRelay.open(test, devnet, { API_KEYS: 'SECRETKEY' })
-    const proxy = await open(test, relay.url)
+    const { relay, proxy } = await openBehind(test, { API_KEYS: 'SECRETKEY' })
     const url = `${proxy.tlsUrl}/v1/stream/AAPLc?key=SECRETKEY&format=text`
     const curl = new ChildProgram(['curl', '-sSN', '--cacert', proxy.certificatePath, '-w', '%{http_version}', url], {
       env: { PATH: process.env.PATH },
@@ -183,9 +177,7 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
   })
 
   it('JSON-RPC requests and subscriptions pass', async (test) => {
-    const devnet = await openDevnet(test, { pace: 'manual' })
-    const relay = await DeployedRelay.open(test, devnet)
-    const proxy = await open(test, relay.url)
+    const { devnet, proxy } = await openBehind(test)
     const client = createPublicClient({ transport: http(`${proxy.url}/rpc`, { batch: true }) })
     const pushed = webSocket(`${proxy.wsUrl}/rpc`)({})
     const received: unknown[] = []
@@ -202,9 +194,7 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
   })
 
   it('equal streams are neither joined nor cached', async (test) => {
-    const devnet = await openDevnet(test, { pace: 'manual' })
-    const relay = await DeployedRelay.open(test, devnet)
-    const proxy = await open(test, relay.url, withCache)
+    const { devnet, proxy } = await openBehind(test, {}, withCache)
     const url = `${proxy.url}/v1/stream/AAPLc`
     const listeners = await Promise.all([listenSse(url), listenSse(url), listenNdjson(url), listenNdjson(url)])
     for (const listener of listeners) test.onTestFinished(() => listener.close())
@@ -220,10 +210,7 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
   })
 
   it('each client counts by its own address, and cannot forge another one', async (test) => {
-    const devnet = await openDevnet(test, { pace: 'manual' })
-    const settings = { TRUSTED_PROXIES: '127.0.0.1', MAX_CLIENTS_PER_ADDRESS: '1' }
-    const relay = await DeployedRelay.open(test, devnet, settings)
-    const proxy = await open(test, relay.url)
+    const { proxy } = await openBehind(test, { TRUSTED_PROXIES: '127.0.0.1', MAX_CLIENTS_PER_ADDRESS: '1' })
     const statusFor = (localAddress: string, forwarded: string) =>
       new Promise<number>((resolve, reject) => {
         const headers = { 'x-forwarded-for': forwarded }

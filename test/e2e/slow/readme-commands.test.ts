@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import { snippets } from '../../../src/docs/snippets.ts'
 import { ChildProgram, createTempFolder, freePort, startCommand } from '../../support/child-program.ts'
 import { hasPrograms } from '../../support/debian-programs.ts'
-import { openChromium } from './chromium-readers.ts'
 
 /** Every command of the README is run: here as it stands, but for addresses and folders, or by another file. */
 
@@ -14,8 +14,6 @@ const listens = /listens on (http:\S+),/
 /** What a command prints when it works. */
 const runHere: Readonly<Record<string, RegExp>> = {
   'npm start': listens,
-  'curl -N http://127.0.0.1:8080/v1/tail/AAPLc': /^# subscribed to AAPLc$/m,
-  "npx wscat -c 'ws://127.0.0.1:8080/v1/ws?symbols=AAPLc'": /"type":"hello"/,
   'npm run tail -- AAPLc nvda --since 5m': /preconfirmed in|sealed in|seal {7}block/,
   'npm start -- --faults reorg=2%,late=5%,silent=30s,gap': listens,
   'npm start -- serve --help': /^ {2}--pending-poll PENDING_POLL/m,
@@ -32,15 +30,15 @@ const runHere: Readonly<Record<string, RegExp>> = {
   'NATS_URL=nats://127.0.0.1:4222 ROLE=edge PORT=8080 DATA_DIR=./edge-1 npm start': listens,
 }
 
-/** A line for the console of a browser. */
-const browserLine =
-  "new EventSource('http://127.0.0.1:8080/v1/stream/AAPLc').onmessage = (message) => console.log(JSON.parse(message.data))"
-
 /** A shorter form of what takes minutes. */
 const extraFlags: Readonly<Record<string, string>> = { 'npm run simulate': '-- --seeds 1', 'npm run bench': '-- --help' }
 
 /** The file that runs a command, and what shows it there. */
 const runElsewhere: Readonly<Record<string, readonly [file: string, shown: string]>> = {
+  // The docs page has the same lines to copy.
+  ...Object.fromEntries(
+    snippets.slice(0, 3).map(({ id, source }) => [source, ['test/e2e/slow/documents.test.ts', `listen-${id}`]] as const),
+  ),
   'npm ci': ['test/e2e/slow/newcomer.test.ts', "'npm ci 2>&1'"],
   'npm ci && npm test': ['.ci/run', 'stage npm ci\nstage npm test\n'],
   'npm test': ['.ci/run', 'stage npm test\n'],
@@ -105,8 +103,6 @@ const atHome = (command: string, folder: string): string =>
     .replaceAll(' ./', ` ${folder}/`)
     .replaceAll('=./', `=${folder}/`)
     .replace(/ & *$/, '')
-    // It ends with its input.
-    .replace('npx wscat', 'tail -f /dev/null | npx wscat')
 
 async function runCommand(test: TestContext, command: string): Promise<ChildProgram> {
   const folder = await createTempFolder(test)
@@ -115,13 +111,13 @@ async function runCommand(test: TestContext, command: string): Promise<ChildProg
 }
 
 it('each command of the README is run, here or elsewhere', () => {
-  const run = [...Object.keys(runHere), ...Object.keys(runElsewhere), browserLine]
+  const run = [...Object.keys(runHere), ...Object.keys(runElsewhere)]
   expect(commandsOf(readme).toSorted()).toEqual(run.toSorted())
   for (const [command, [file, shown]] of Object.entries(runElsewhere))
     expect(readFileSync(file, 'utf8').includes(shown), `${command} in ${file}`).toBe(true)
 })
 
-it.runIf(hasPrograms('nats', 'curl'))('the commands of the README do what it says', async (test) => {
+it.runIf(hasPrograms('nats'))('the commands of the README do what it says', async (test) => {
   for (const [command, printed] of Object.entries(runHere)) {
     const program = await runCommand(test, command)
     try {
@@ -133,14 +129,4 @@ it.runIf(hasPrograms('nats', 'curl'))('the commands of the README do what it say
     if (command.startsWith('nats-server')) nats = program
     else await program.kill()
   }
-})
-
-it('the line for a browser prints messages in its console', async ({ onTestFinished }) => {
-  const browser = await openChromium()
-  onTestFinished(() => browser.close())
-  const page = await browser.newPage()
-  await page.goto(`http://${relayHost}/`)
-  const printed = page.waitForEvent('console')
-  await page.evaluate(browserLine.replace('127.0.0.1:8080', relayHost))
-  expect(await (await printed).args()[0]?.jsonValue()).toMatchObject({ type: 'hello', protocol: 'stocktape.v1' })
 })

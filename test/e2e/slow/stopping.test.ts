@@ -1,14 +1,13 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { expect, it, type TestContext } from 'vitest'
-import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
+import { openDevnet } from '../../support/test-stack.ts'
 import { DeployedRelay } from './deployed-relay.ts'
 
 /** A relay that stops after half of a request; the test sends the rest. */
 async function openHalfSentRequest(test: TestContext, lines: string): Promise<{ relay: DeployedRelay; socket: Socket }> {
-  const devnet = await startDevnet({ pace: 'manual' })
-  test.onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await DeployedRelay.open(test, devnet)
   const { hostname, port } = new URL(relay.url)
   const socket = connect(Number(port), hostname)
@@ -65,8 +64,7 @@ async function waitUntilUnready({ url }: DeployedRelay, workers: number): Promis
 }
 
 it.for([1, 2])('before it stops, a relay of %s workers is unready for PRE_DRAIN and serves on', async (workers, test) => {
-  const devnet = await startDevnet({ pace: 'manual' })
-  test.onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await DeployedRelay.open(test, devnet, { PRE_DRAIN: '1500ms', WORKERS: String(workers) })
   await relay.waitForResponse('/readyz', (text) => text.includes('"ready"'))
   relay.signal('SIGTERM')

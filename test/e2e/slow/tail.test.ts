@@ -1,14 +1,12 @@
 import { expect, it, vi } from 'vitest'
-import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { ChildProgram } from '../../support/child-program.ts'
-import { transfer } from '../../support/test-stack.ts'
+import { openDevnet, transfer } from '../../support/test-stack.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
 it('the tail command continues over a stop and a kill of the relay, and exits with 1 when the relay refuses it', async (test) => {
-  const devnet = await startDevnet({ pace: 'manual' })
-  test.onTestFinished(() => devnet.stop())
+  const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await DeployedRelay.open(test, devnet)
   const command = [process.execPath, 'src/main.ts', 'tail', '*', '--url', relay.url, '--types', 'transfer,retract,amend'] as const
   const [text, json] = [command, [...command, '--json'] as const].map(

@@ -66,19 +66,44 @@ export async function deployUniswap(anvil: Anvil) {
     const data = encodeFunctionData({ abi: tokenAbi, functionName: 'mint', args: [user, ALL_TOKENS] })
     if (!(await chain.transact({ to, data }))) throw new Error('the token is not minted')
   }
+  const contracts = { tokens, factory, manager, user }
   return {
-    tokens,
-    manager,
-    openV3: (fee: number, tickSpacing: number, root: bigint) => openV3(chain, { tokens, factory, user }, fee, tickSpacing, root),
-    openV4: (fee: number, tickSpacing: number, root: bigint) => openV4(chain, { tokens, manager, user }, fee, tickSpacing, root),
+    ...{ tokens, manager },
+    openV3: (...of: readonly [fee: number, tickSpacing: number, root: bigint]) => openV3(chain, contracts, ...of),
+    openV4: (...of: readonly [fee: number, tickSpacing: number, root: bigint]) => openV4(chain, contracts, ...of),
   }
 }
 
-type V3Contracts = { readonly tokens: [Hex, Hex]; readonly factory: Hex; readonly user: Hex }
+type Contracts = { readonly tokens: [Hex, Hex]; readonly factory: Hex; readonly manager: Hex; readonly user: Hex }
+
+/** A pool by what differs between the versions: how the user names it, and how its state is read. */
+function poolOf(
+  chain: Chain,
+  user: Hex,
+  pool: Pick<UniswapPool, 'kind' | 'id' | 'manager' | 'tickSpacing' | 'state'>,
+  name: unknown,
+): UniswapPool {
+  const version = pool.kind === 'uniswap_v3' ? 'V3' : 'V4'
+  const send = (action: string, ...args: readonly unknown[]) => chain.send(poolUser.abi, user, action, [name, ...args])
+  const change = (sign: bigint) => (lower: number, upper: number, liquidity: bigint) =>
+    version === 'V3'
+      ? send(sign > 0n ? 'mintV3' : 'burnV3', lower, upper, liquidity)
+      : send('changeV4', lower, upper, sign * liquidity)
+  return {
+    ...pool,
+    mint: change(1n),
+    burn: change(-1n),
+    swap: (...swap) => send(`swap${version}`, ...swap),
+    swapCall: (...swap) => ({
+      to: user,
+      data: encodeFunctionData({ abi: poolUser.abi as Abi, functionName: `swap${version}`, args: [name, ...swap] }),
+    }),
+  }
+}
 
 async function openV3(
   chain: Chain,
-  { tokens, factory, user }: V3Contracts,
+  { tokens, factory, user }: Contracts,
   fee: number,
   tickSpacing: number,
   root: bigint,
@@ -87,30 +112,18 @@ async function openV3(
   await chain.send(v3Factory.abi, factory, 'createPool', [...tokens, fee])
   const id = String(await chain.call(v3Factory.abi, factory, 'getPool', [...tokens, fee])).toLowerCase() as Hex
   if (!(await chain.send(v3Pool.abi, id, 'initialize', [root]))) throw new Error('the pool is not initialized')
-  const send = (name: string, ...args: readonly unknown[]) => chain.send(poolUser.abi, user, name, [id, ...args])
-  return {
-    ...{ kind: 'uniswap_v3', id, manager: null, tickSpacing },
-    mint: (lower, upper, liquidity) => send('mintV3', lower, upper, liquidity),
-    burn: (lower, upper, liquidity) => send('burnV3', lower, upper, liquidity),
-    swap: (...swap) => send('swapV3', ...swap),
-    swapCall: (...swap) => ({
-      to: user,
-      data: encodeFunctionData({ abi: poolUser.abi, functionName: 'swapV3', args: [id, ...swap] }),
-    }),
-    async state() {
-      const [sqrtPriceX96, tick] = (await chain.call(v3Pool.abi, id, 'slot0')) as [bigint, number]
-      return { sqrtPriceX96, tick, liquidity: (await chain.call(v3Pool.abi, id, 'liquidity')) as bigint, fee }
-    },
+  const state = async () => {
+    const [sqrtPriceX96, tick] = (await chain.call(v3Pool.abi, id, 'slot0')) as [bigint, number]
+    return { sqrtPriceX96, tick, liquidity: (await chain.call(v3Pool.abi, id, 'liquidity')) as bigint, fee }
   }
+  return poolOf(chain, user, { kind: 'uniswap_v3', id, manager: null, tickSpacing, state }, id)
 }
-
-type V4Contracts = { readonly tokens: [Hex, Hex]; readonly manager: Hex; readonly user: Hex }
 
 const keyParameter = [{ type: 'address' }, { type: 'address' }, { type: 'uint24' }, { type: 'int24' }, { type: 'address' }] as const
 
 async function openV4(
   chain: Chain,
-  { tokens, manager, user }: V4Contracts,
+  { tokens, manager, user }: Contracts,
   fee: number,
   tickSpacing: number,
   root: bigint,
@@ -118,21 +131,11 @@ async function openV4(
   const key = { currency0: tokens[0], currency1: tokens[1], fee, tickSpacing, hooks: ZERO_ADDRESS }
   const id = keccak256(encodeAbiParameters(keyParameter, [...tokens, fee, tickSpacing, ZERO_ADDRESS]))
   if (!(await chain.send(v4Manager.abi, manager, 'initialize', [key, root]))) throw new Error('the pool is not initialized')
-  const send = (name: string, ...args: readonly unknown[]) => chain.send(poolUser.abi, user, name, [key, ...args])
-  return {
-    ...{ kind: 'uniswap_v4', id, manager, tickSpacing },
-    mint: (lower, upper, liquidity) => send('changeV4', lower, upper, liquidity),
-    burn: (lower, upper, liquidity) => send('changeV4', lower, upper, -liquidity),
-    swap: (...swap) => send('swapV4', ...swap),
-    swapCall: (...swap) => ({
-      to: user,
-      data: encodeFunctionData({ abi: poolUser.abi, functionName: 'swapV4', args: [key, ...swap] }),
-    }),
-    async state() {
-      const state = (await chain.call(poolUser.abi, user, 'stateV4', [id])) as [bigint, number, number, bigint]
-      return { sqrtPriceX96: state[0], tick: state[1], fee: state[2], liquidity: state[3] }
-    },
+  const state = async () => {
+    const read = (await chain.call(poolUser.abi, user, 'stateV4', [id])) as [bigint, number, number, bigint]
+    return { sqrtPriceX96: read[0], tick: read[1], fee: read[2], liquidity: read[3] }
   }
+  return poolOf(chain, user, { kind: 'uniswap_v4', id, manager, tickSpacing, state }, key)
 }
 
 const bytecodeOf = ({ bytecode }: Artifact): Hex => (typeof bytecode === 'string' ? bytecode : bytecode.object)

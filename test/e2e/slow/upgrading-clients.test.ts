@@ -1,16 +1,11 @@
-import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { ChildProgram } from '../../support/child-program.ts'
-import { hasPrograms, needPrograms } from '../../support/debian-programs.ts'
+import { needPrograms } from '../../support/debian-programs.ts'
 import { openTestStack } from '../../support/test-stack.ts'
-
-/** Clients that ask for HTTP/2 by an upgrade to h2c, without a proxy between them and the relay. */
-
-const javaClient = fileURLToPath(new URL('UpgradingClient.java', import.meta.url))
 
 needPrograms('curl')
 
-it('curl with --http2 gets answers and streams over HTTP/1.1', async (test) => {
+it('curl with --http2, which asks for h2c by an upgrade, gets answers and streams over HTTP/1.1', async (test) => {
   const { relay } = await openTestStack({}, test)
   const run = (...args: readonly string[]) => {
     const curl = new ChildProgram(['curl', '-sSN', '--http2', ...args], { env: { PATH: process.env.PATH } })
@@ -20,22 +15,11 @@ it('curl with --http2 gets answers and streams over HTTP/1.1', async (test) => {
   const answer = run('-w', ' %{http_code} %{http_version}', `${relay.url}/healthz`)
   expect(await answer.waitForExit()).toBe(0)
   expect(answer.stdout).toBe('{"status":"ok"} 200 1.1')
+  const post = run('-d', '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}', `${relay.url}/rpc`)
+  expect(await post.waitForExit()).toBe(0)
+  expect(post.stdout).toMatch(/^\{"jsonrpc":"2.0","id":1,"result":"0x/)
   const stream = run('-v', `${relay.url}/v1/stream/AAPLc`)
   await stream.waitForOutput('stdout', /"type":"live"/)
   expect(stream.stderr).toMatch(/> Upgrade: h2c/)
   expect(stream.stderr).toMatch(/< HTTP\/1\.1 200/)
-})
-
-it.runIf(hasPrograms('java'))("Java's own client gets answers, streams and WebSockets", async (test) => {
-  const { relay } = await openTestStack({}, test)
-  const java = new ChildProgram(['java', javaClient, relay.url], { env: { PATH: process.env.PATH } })
-  test.onTestFinished(() => java.kill())
-  expect([await java.waitForExit(), java.stderr]).toEqual([0, ''])
-  expect(java.stdout.split('\n')).toEqual([
-    'GET 200 HTTP_1_1 {"status":"ok"}',
-    expect.stringMatching(/^POST \{"jsonrpc":"2.0","id":1,"result":"0x/),
-    expect.stringMatching(/^SSE data: \{"type":"live"/),
-    expect.stringMatching(/^WebSocket \{"type":"live"/),
-    '',
-  ])
 })

@@ -2,11 +2,11 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { WebSocket } from 'ws'
-import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { ChildProgram, createTempFolder, freePort, startCommand } from '../../support/child-program.ts'
 import { hasNats, NatsServer } from '../../support/nats-server.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
-import { fetchDocumented, tapeUpdatesOf } from '../../support/test-stack.ts'
+import { fetchDocumented, openDevnet, tapeUpdatesOf } from '../../support/test-stack.ts'
 import { brokenPrevChains } from './reconnecting-readers.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -73,11 +73,8 @@ const upstreamOf = ({ rpcUrl, wsUrl, url }: Devnet) => ({ UPSTREAM_RPC_URL: rpcU
 const startRelayWith = (settings: Record<string, string>): ChildProgram =>
   new ChildProgram(startCommand, { env: { PATH: process.env.PATH, LOG_LEVEL: 'error', WORKERS: String(WORKERS), ...settings } })
 
-async function openDevnet(test: TestContext): Promise<Devnet> {
-  const devnet = await startDevnet({ pace: 'clock', flashblockMs: 100, blockMs: 500, transactionsPerFlashblock: 2 })
-  test.onTestFinished(() => devnet.stop())
-  return devnet
-}
+const openBusyDevnet = (test: TestContext): Promise<Devnet> =>
+  openDevnet({ pace: 'clock', flashblockMs: 100, blockMs: 500, transactionsPerFlashblock: 2 }, test)
 
 const query = 'symbols=*&types=*&snapshot=false'
 
@@ -110,7 +107,7 @@ const textsOf = (listener: TestListener) =>
 
 describe('a relay with two workers', () => {
   it('gives every listener the same bytes, whichever worker serves it, and counts all of them', async (test) => {
-    const relay = await WorkingRelay.open(test, await openDevnet(test))
+    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
     expect(relay.workers).toHaveLength(WORKERS)
     const listeners = await listenMany(test, relay.url, 12)
     for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 60, '60 updates')
@@ -132,7 +129,7 @@ describe('a relay with two workers', () => {
   })
 
   it('goes on when a worker is killed: its clients come back, the others notice nothing', async (test) => {
-    const relay = await WorkingRelay.open(test, await openDevnet(test))
+    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
     const listeners = await listenMany(test, relay.url, 12)
     for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
     const closed = new Set<TestListener>()
@@ -162,7 +159,7 @@ describe('a relay with two workers', () => {
   })
 
   it('answers or closes every connection that is opened while a worker dies', async (test) => {
-    const relay = await WorkingRelay.open(test, await openDevnet(test))
+    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
     const [victim = 0] = relay.workers
     relay.kill(victim)
     const requests = Array.from({ length: 10 }, () => fetch(`${relay.url}/healthz`).then((response) => response.text()))
@@ -173,7 +170,7 @@ describe('a relay with two workers', () => {
   it('bounds connections and requests of one address across its workers', async (test) => {
     const bound = 5
     const settings = { MAX_CLIENTS_PER_ADDRESS: String(bound), RPC_RATE: '50' }
-    const relay = await WorkingRelay.open(test, await openDevnet(test), settings)
+    const relay = await WorkingRelay.open(test, await openBusyDevnet(test), settings)
     const codes = await Promise.all(connectMany(test, relay.url, 4 * bound).map(({ code }) => code))
     expect(codes.toSorted()).toEqual([...Array(bound).fill(0), ...Array(3 * bound).fill(4102)])
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
@@ -192,7 +189,7 @@ describe('a relay with two workers', () => {
 
   it('accepts a token of one worker in all of them', async (test) => {
     const [key, headers] = ['one', { authorization: 'Bearer one' }]
-    const relay = await WorkingRelay.open(test, await openDevnet(test), { API_KEYS: key })
+    const relay = await WorkingRelay.open(test, await openBusyDevnet(test), { API_KEYS: key })
     const { json } = await fetchDocumented(`${relay.url}/v1/token`, { method: 'POST', headers })
     const { token } = json as { token: string }
     // One connection after the other goes to the next worker.
@@ -201,7 +198,7 @@ describe('a relay with two workers', () => {
   })
 
   it('ends with its signal, and its workers with it: every listener gets its position', async (test) => {
-    const relay = await WorkingRelay.open(test, await openDevnet(test))
+    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
     const listeners = await listenMany(test, relay.url, 6)
     const workers = relay.workers
     expect(await relay.stop()).toBe(0)
@@ -211,7 +208,7 @@ describe('a relay with two workers', () => {
 
   it('is unready before it stops, in a worker too that starts only then', async (test) => {
     const PORT = String(await freePort())
-    const relay = await WorkingRelay.open(test, await openDevnet(test), { PORT, PRE_DRAIN: '1m' })
+    const relay = await WorkingRelay.open(test, await openBusyDevnet(test), { PORT, PRE_DRAIN: '1m' })
     const { workers } = relay
     relay.signal('SIGTERM')
     for (const pid of workers) relay.kill(pid)
@@ -221,7 +218,7 @@ describe('a relay with two workers', () => {
   })
 
   it('leaves no worker behind when the process that writes is killed', async (test) => {
-    const relay = await WorkingRelay.open(test, await openDevnet(test))
+    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
     const workers = relay.workers
     relay.kill()
     await vi.waitFor(() => expect(workers.filter(isRunning)).toEqual([]), WAIT)
@@ -231,7 +228,7 @@ describe('a relay with two workers', () => {
     const bound = 4
     const [TMPDIR, PORT] = [await createTempFolder(test), String(await freePort())]
     const settings = { TMPDIR, PORT, MAX_CLIENTS_PER_ADDRESS: String(bound) }
-    const relay = await WorkingRelay.open(test, await openDevnet(test), settings)
+    const relay = await WorkingRelay.open(test, await openBusyDevnet(test), settings)
     const first = connectMany(test, relay.url, bound)
     expect(await Promise.all(first.map(({ code }) => code))).toEqual(Array(bound).fill(0))
     for (const name of readdirSync(TMPDIR)) rmSync(join(TMPDIR, name), { recursive: true })
@@ -251,7 +248,7 @@ describe('a relay with two workers', () => {
   })
 
   it('removes what a killed one left in the temporary folder, and nothing else', async (test) => {
-    const [TMPDIR, devnet] = [await createTempFolder(test), await openDevnet(test)]
+    const [TMPDIR, devnet] = [await createTempFolder(test), await openBusyDevnet(test)]
     const others = ['stocktape-usage-abcdef', `stocktape-usage-${process.pid}-abcdef`, 'stocktape-workers-x1-abcdef']
     for (const name of others) mkdirSync(join(TMPDIR, name))
     const settings = { TMPDIR, DATA_DIR: ':memory:' }
@@ -268,7 +265,7 @@ describe('a relay with two workers', () => {
   })
 
   it('refuses a folder that another relay uses, and leaves that alone', async (test) => {
-    const devnet = await openDevnet(test)
+    const devnet = await openBusyDevnet(test)
     const DATA_DIR = await createTempFolder(test)
     const first = await WorkingRelay.open(test, devnet, { DATA_DIR })
     const second = startRelayWith({ ...upstreamOf(devnet), DATA_DIR, PORT: '0' })
@@ -284,7 +281,7 @@ describe('a relay with two workers', () => {
   })
 
   it('says in one line that its port is in use', async (test) => {
-    const devnet = await openDevnet(test)
+    const devnet = await openBusyDevnet(test)
     const { url } = await WorkingRelay.open(test, devnet)
     const second = startRelayWith({ ...upstreamOf(devnet), PORT: new URL(url).port, DATA_DIR: ':memory:' })
     test.onTestFinished(() => second.kill())
@@ -314,7 +311,7 @@ describe('a relay with two workers', () => {
   })
 
   it.skipIf(!hasNats)('serves a tape over NATS, as an edge', async (test) => {
-    const devnet = await openDevnet(test)
+    const devnet = await openBusyDevnet(test)
     const nats = await NatsServer.start()
     test.onTestFinished(() => nats.remove())
     await WorkingRelay.open(test, devnet, { NATS_URL: nats.url, ROLE: 'ingest', WORKERS: '1' })
