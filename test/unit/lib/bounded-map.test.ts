@@ -1,88 +1,23 @@
 import { describe, expect, it } from 'vitest'
 import { BoundedMap } from '../../../src/lib/bounded-map.ts'
 
-type Step = readonly ['set' | 'refresh' | 'delete', string]
-
 describe('a bounded map', () => {
-  it.each<[string, number, readonly Step[], string]>([
-    [
-      'keeps all entries up to its bound',
-      2,
-      [
-        ['set', 'a'],
-        ['set', 'b'],
-      ],
-      'ab',
-    ],
-    [
-      'evicts the oldest entry beyond its bound',
-      2,
-      [
-        ['set', 'a'],
-        ['set', 'b'],
-        ['set', 'c'],
-      ],
-      'bc',
-    ],
-    [
-      'keeps the place of a key that is set again',
-      2,
-      [
-        ['set', 'a'],
-        ['set', 'b'],
-        ['set', 'a'],
-        ['set', 'c'],
-      ],
-      'bc',
-    ],
-    [
-      'makes a refreshed entry the newest',
-      2,
-      [
-        ['set', 'a'],
-        ['set', 'b'],
-        ['refresh', 'a'],
-        ['set', 'c'],
-      ],
-      'ac',
-    ],
-    [
-      'adds a refreshed key that it lacks',
-      2,
-      [
-        ['set', 'a'],
-        ['set', 'b'],
-        ['refresh', 'c'],
-      ],
-      'bc',
-    ],
-    [
-      'has room after an entry was deleted',
-      2,
-      [
-        ['set', 'a'],
-        ['set', 'b'],
-        ['delete', 'b'],
-        ['set', 'c'],
-      ],
-      'ac',
-    ],
-    [
-      'holds one entry with a bound of one',
-      1,
-      [
-        ['set', 'a'],
-        ['set', 'b'],
-        ['refresh', 'b'],
-        ['set', 'c'],
-      ],
-      'c',
-    ],
+  // `a` sets a key, `a!` refreshes it, and `-a` deletes it.
+  it.each([
+    ['keeps all entries up to its bound', 2, 'a b', 'ab'],
+    ['evicts the oldest entry beyond its bound', 2, 'a b c', 'bc'],
+    ['keeps the place of a key that is set again', 2, 'a b a c', 'bc'],
+    ['makes a refreshed entry the newest', 2, 'a b a! c', 'ac'],
+    ['adds a refreshed key that it lacks', 2, 'a b c!', 'bc'],
+    ['has room after an entry was deleted', 2, 'a b -b c', 'ac'],
+    ['holds one entry with a bound of one', 1, 'a b b! c', 'c'],
   ])('%s', (_, bound, steps, keys) => {
     const map = new BoundedMap<string, number>(bound)
-    for (const [step, [operation, key]] of steps.entries())
-      if (operation === 'delete') map.delete(key)
-      else map[operation](key, step)
+    for (const [at, step] of steps.split(' ').entries()) {
+      const key = step.replace(/[-!]/, '')
+      if (step.startsWith('-')) map.delete(key)
+      else map[step.endsWith('!') ? 'refresh' : 'set'](key, at)
+    }
     expect([...map.keys()].join('')).toBe(keys)
   })
 

@@ -73,23 +73,15 @@ describe('a start without any settings', () => {
 })
 
 describe('a setting', () => {
-  it('comes from the environment', () => {
-    expect(configOf([], { PORT: '9000' }).port).toBe(9_000)
-  })
-
-  it('comes from a flag, with its value after = or as the next argument', () => {
-    expect(configOf(['--port=9000']).port).toBe(9_000)
-    expect(configOf(['--port', '9000']).port).toBe(9_000)
-  })
-
-  it('comes from the flag if both are given', () => {
-    expect(configOf(['--port=9000'], { PORT: '9001' }).port).toBe(9_000)
-    expect(configOf(['--port=9000'], { PORT: 'wrong' }).port).toBe(9_000)
-  })
-
-  it('comes from the default if its variable is empty', () => {
-    expect(configOf([], { PORT: '', NETWORK: '' })).toMatchObject({ port: 8_080 })
-    expect(configOf([], { NETWORK: '' }).network).toBeUndefined()
+  it.each<[string, readonly string[], Env, number]>([
+    ['the environment', [], { PORT: '9000' }, 9_000],
+    ['a flag, with its value after =', ['--port=9000'], {}, 9_000],
+    ['a flag, with its value as the next argument', ['--port', '9000'], {}, 9_000],
+    ['the flag if both are given', ['--port=9000'], { PORT: '9001' }, 9_000],
+    ['the flag if its variable is wrong', ['--port=9000'], { PORT: 'wrong' }, 9_000],
+    ['the default if its variable is empty', [], { PORT: '', NETWORK: '' }, 8_080],
+  ])('comes from %s', (_, args, env, port) => {
+    expect(configOf(args, env)).toMatchObject({ port, network: undefined })
   })
 
   it('ignores variables of other programs', () => {
@@ -302,12 +294,6 @@ describe('a bad value', () => {
 })
 
 describe('settings that contradict each other', () => {
-  it('are an upstream without the list', () => {
-    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://one.example' })).toEqual([
-      expect.stringMatching(/^STOCKS_API_URL is missing: /),
-    ])
-  })
-
   it('are not an upstream with only a WebSocket, which is asked over it', () => {
     const env = { UPSTREAM_WS_URL: 'wss://one.example', STOCKS_API_URL: 'https://api.example' }
     expect(configOf([], env).upstreamWsUrl).toEqual(['wss://one.example'])

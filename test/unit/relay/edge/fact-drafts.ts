@@ -27,7 +27,7 @@ const positionOf = ({ block = 7, index = 0, address = apple }: FactPosition) => 
 }
 
 const keyOf = (fact: FactPosition): string => positionOf(fact).key
-export const blockHash = (block: number, fork = 0): Hex => hash(`${block} ${fork}`)
+const blockHash = (block: number, fork = 0): Hex => hash(`${block} ${fork}`)
 
 export const transferAt = (fact: FactPosition, change: TransferChange = {}): DraftOf<'transfer'> => ({
   ...transfer({ at, ...fact }),

@@ -73,17 +73,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   })
 
   describe(`${name}: an appended batch`, () => {
-    it('is numbered in order', async () => {
-      const { tape } = await open()
-      const first = await tape.append([transfer({ at }), approval({ at })])
-      const second = await tape.append([navChange({ at })])
-      const numbers = seqs([...first, ...second])
-      expect(numbers).toEqual([...numbers].sort((a, b) => a - b))
-      expect(new Set(numbers).size).toBe(3)
-      expect([...first, ...second].map(({ update }) => update.type)).toEqual(['transfer', 'approval', 'nav'])
-      expect(tape.end()).toBe(numbers.at(-1))
-    })
-
     it('keeps its order when appends overlap', async () => {
       const { tape } = await open()
       const batches = await Promise.all([1, 2, 3, 4, 5].map((nth) => tape.append([transfer({ at, nth })])))
@@ -92,16 +81,11 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(seqs(batches.flat())).toEqual(seqs(await all(tape)))
     })
 
-    it('has its position as id', async () => {
+    it('has its position as id, and its fields in the order of the contract', async () => {
       const { tape } = await open()
       const entries = await tape.append(oneOfEach({ at }))
-      for (const { seq, update } of entries) expect(update.id).toBe(`${tape.epoch}.${seq}`)
-    })
-
-    it('has its fields in the order of the contract', async () => {
-      const { tape } = await open()
-      const entries = await tape.append(oneOfEach({ at }))
-      for (const { text, update } of entries) {
+      for (const { seq, text, update } of entries) {
+        expect(update.id).toBe(`${tape.epoch}.${seq}`)
         const fields = Object.keys(JSON.parse(text))
         expect(fields.slice(0, 6)).toEqual(['type', 'id', 'prev', 'symbol', 'address', 'time'])
         const schema = Update.options.find((option) => option.shape.type.value === update.type)
@@ -110,65 +94,16 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       }
     })
 
-    it('reads back as the same text', async () => {
-      const { tape } = await open()
-      const entries = await tape.append(oneOfEach({ at }))
-      expect(await all(tape)).toEqual(entries)
-    })
-
     it('survives a restart and a crash as the same text', async () => {
       const fixture = await open()
       const entries = await fixture.tape.append(oneOfEach({ at }))
       expect(await all(await fixture.reopen())).toEqual(entries)
       expect(await all(await fixture.crash())).toEqual(entries)
     })
-
-    it('may be empty', async () => {
-      const { tape } = await open()
-      expect(await tape.append([])).toEqual([])
-      expect(tape.end()).toBe(tape.oldest())
-    })
   })
 
   describe(`${name}: prev`, () => {
     const prevs = (entries: readonly Entry[]) => entries.map(({ update }) => update.prev)
-    const ids = (entries: readonly Entry[]) => entries.map(({ update }) => update.id)
-
-    it('names the previous update of the same address and type, also within a batch', async () => {
-      const { tape } = await open()
-      const entries = await tape.append([
-        transfer({ at }),
-        transfer({ at, address: tesla }),
-        approval({ at }),
-        transfer({ at }),
-        transfer({ at, address: tesla }),
-      ])
-      const [first, second] = ids(entries)
-      expect(prevs(entries)).toEqual([null, null, null, first, second])
-    })
-
-    it('continues across batches', async () => {
-      const { tape } = await open()
-      const before = await tape.append([transfer({ at }), navChange({ at })])
-      const after = await tape.append([navChange({ at }), transfer({ at })])
-      expect(prevs(after)).toEqual(ids(before).reverse())
-    })
-
-    it('links updates of all tokens by type alone', async () => {
-      const { tape } = await open()
-      const [first] = await tape.append([status({ at })])
-      const [second] = await tape.append([status({ at })])
-      expect(second?.update.prev).toBe(first?.update.id)
-    })
-
-    it('continues after a restart and a crash', async () => {
-      const fixture = await open()
-      const [first] = await fixture.tape.append([transfer({ at })])
-      const [second] = await (await fixture.reopen()).append([transfer({ at })])
-      const [third] = await (await fixture.crash()).append([transfer({ at })])
-      expect(second?.update.prev).toBe(first?.update.id)
-      expect(third?.update.prev).toBe(second?.update.id)
-    })
 
     it('continues after a crash of a long tape', async () => {
       const fixture = await open()
@@ -371,17 +306,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       ])
     })
 
-    it('with followers finds those whose publication was evicted', async () => {
-      const { tape } = await open({ tapeMaxMessages: 3 })
-      await tape.append([transfer({ at, nth: 4 }), transfer({ at, nth: 5 })])
-      const [kept] = await tape.append([retract({ at, nth: 4 })])
-      const [sealed] = await tape.append([seal({ at, nth: 5, types: ['transfer'] }), transfer({ at, nth: 6 })])
-      const types = new Set<UpdateType>(['pause'])
-      const filter = { tokens: new Set([apple]), types, followersOf: types }
-      expect(tape.readKey(transfer({ at, nth: 5 }).key)).toEqual([])
-      expect((await readAll(tape, filter, { ...whole(tape), order: 'desc' })).found).toEqual([sealed, kept])
-    })
-
     it('of one token is found without reading the other tokens', async () => {
       const { tape } = await open()
       const [rare] = await tape.append([pause({ at, address: tesla })])
@@ -439,14 +363,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         expect(found).toHaveLength(4)
         expect(pages).toBeGreaterThan(2)
       }
-    })
-
-    it('loses evicted updates and keeps the rest', async () => {
-      const { tape } = await open({ tapeMaxMessages: 2 })
-      const [kept] = await tape.append([pause({ at, nth: 4 }), transfer({ at, nth: 4 })])
-      const [newest] = await tape.append([transfer({ at, nth: 5 })])
-      const filter = { tokens: new Set([apple]), types: new Set<UpdateType>(['transfer', 'pause']) }
-      expect((await readAll(tape, filter, { ...whole(tape), order: 'asc' })).found).toEqual([kept, newest])
     })
   })
 
@@ -576,12 +492,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(fixture.tape.note(mark)).toBe(5)
       expect((await fixture.reopen()).note(mark)).toBe(5)
     })
-
-    it('is undefined before it is written', async () => {
-      const { tape } = await open()
-      expect(tape.note(head)).toBeUndefined()
-      expect(tape.notes(items)).toEqual(new Map())
-    })
   })
 
   describe(`${name}: a restart`, () => {
@@ -600,21 +510,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(tape.end()).toBe(last?.seq)
       const [next] = await tape.append([transfer({ at })])
       expect(next?.seq).toBe((last?.seq ?? 0) + 1 + LOST_BOUND)
-    })
-
-    it('never gives a number twice after a crash', async () => {
-      const fixture = await open()
-      const given = new Set<number>()
-      let tape = fixture.tape
-      for (let run = 0; run < 4; run += 1) {
-        const end = tape.end()
-        for (const { seq } of await tape.append([transfer({ at }), navChange({ at })])) {
-          expect(given.has(seq)).toBe(false)
-          expect(seq).toBeGreaterThan(end)
-          given.add(seq)
-        }
-        tape = await fixture.crash()
-      }
     })
 
     it('keeps the oldest position', async () => {
@@ -694,13 +589,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         'nav',
       ])
       expect(fixture.tape.oldest()).toBe(entries[5]?.seq)
-    })
-
-    it('keeps a tape of movements at its bound', async () => {
-      const fixture = await open({ tapeMaxMessages: 10 })
-      for (let nth = 1; nth <= 25; nth += 1) await fixture.tape.append([transfer({ at, nth })])
-      expect(await all(fixture.tape)).toHaveLength(10)
-      expect(fixture.tape.oldest()).toBe((await all(fixture.tape))[0]?.seq ? fixture.tape.end() - 10 : -1)
     })
 
     it('keeps a large tape within one percent of its bound, also when batches are larger than what one append clears', async () => {
@@ -795,7 +683,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   })
 
   it(`${name} is the chain of appended updates after any restarts and crashes`, async () => {
-    const kinds = [transfer, approval, navChange, seal] as const
+    const kinds = [transfer, approval, navChange, seal, status] as const
     const Run = fc.record({
       end: fc.constantFrom('none', 'none', 'none', 'clean', 'unclean'),
       drafts: fc.array(fc.tuple(fc.nat(kinds.length - 1), fc.constantFrom(apple, tesla)), { maxLength: 4 }),
@@ -810,7 +698,11 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
           for (const { end, drafts } of runs) {
             if (end === 'clean') tape = await fixture.reopen()
             if (end === 'unclean') tape = await fixture.crash()
-            appended.push(...(await tape.append(drafts.map(([kind, address]) => (kinds[kind] ?? transfer)({ at, address })))))
+            const batch = drafts.map(([kind, address]) => (kinds[kind] ?? transfer)({ at, address }))
+            const entries = await tape.append(batch)
+            expect(entries.map(({ update }) => update.type)).toEqual(batch.map(({ type }) => type))
+            expect(tape.end()).toBeGreaterThanOrEqual(entries.at(-1)?.seq ?? 0)
+            appended.push(...entries)
           }
           expect(await all(tape)).toEqual(appended)
           const lastIds = new Map<string, string>()

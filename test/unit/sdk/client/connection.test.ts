@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { FakeRelay, hello, nav } from './fake-relay.ts'
+import { FakeRelay, hello, nav, readFrom } from './fake-relay.ts'
 
 /** When each connection was opened, by which transport, while every one of them ends in the same way. */
 async function attemptsOf(relay: FakeRelay, ms: number, end: (relay: FakeRelay) => void) {
@@ -19,20 +19,15 @@ const waits = (attempts: readonly [number, string][]) => attempts.slice(1).map((
 
 describe('a connection that ends', () => {
   it.each([1_000, 1_006, 4_100, 4_101, 4_102, 4_200, 4_201, 4_202])('with %i comes back', async (code) => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
-    await relay.advance(0)
+    const { relay } = await readFrom()
     relay.last.live('e.1').end(code)
     await relay.advance(501)
     expect(relay.connections).toHaveLength(2)
     expect(relay.last).toMatchObject({ transport: 'websocket', since: 'e.1' })
-    await reader.stream.close()
   })
 
   it.each([4_000, 4_003, 4_009])('with %i does not come back', async (code) => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
-    await relay.advance(0)
+    const { relay, reader } = await readFrom()
     relay.last.live('e.1').end(code, { reason: 'forbidden e.1' })
     await relay.advance(60_000)
     expect(reader.failure).toMatchObject({ name: 'RelayError', code, reason: 'forbidden' })
@@ -46,8 +41,7 @@ describe('a connection that ends', () => {
     ['with JSON that is no message', (relay: FakeRelay) => relay.last.sendText('null')],
     ['with a refusal that passes', (relay: FakeRelay) => relay.last.send(hello(null), { type: 'error', code: 503, message: '' })],
   ])('again and again, %s, waits twice as long each time, at most 30 s', async (_, end) => {
-    const relay = new FakeRelay()
-    const reader = relay.read({}, 'websocket')
+    const { relay, reader } = await readFrom({}, 'websocket')
     const attempts = await attemptsOf(relay, 200_000, end)
     expect(waits(attempts).slice(0, 8)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
     expect(reader.stream.state).toMatchObject({ phase: 'waiting', attempts: attempts.length })
@@ -65,49 +59,38 @@ describe('a connection that ends', () => {
     await relay.advance(0)
     relay.last.live('e.1').end()
     expect(reader.stream.state.retryMs).toBe(ms)
-    await reader.stream.close()
   })
 
   it.each<[string, (relay: FakeRelay) => void]>([
     ['a bye', (relay) => relay.last.live('e.1').send({ type: 'bye', retry_ms: 20_000 }).end(4_200)],
     ['an event stream', (relay) => relay.last.live('e.1').retry(20_000)],
   ])('waits as long as %s says', async (_, ask) => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
-    await relay.advance(0)
+    const { relay, reader } = await readFrom()
     ask(relay)
     relay.last.end()
     expect(reader.stream.state.retryMs).toBe(20_500)
     await relay.advance(20_500)
     expect(relay.connections).toHaveLength(2)
-    await reader.stream.close()
   })
 
   it('never waits longer than a timer can', async () => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
-    await relay.advance(0)
+    const { relay, reader } = await readFrom()
     relay.last.live('e.1').send({ type: 'bye', retry_ms: 1e12 }).end(4_200)
     expect(reader.stream.state.retryMs).toBeLessThan(2 ** 31)
-    await reader.stream.close()
   })
 
   it('waits as long as the event stream that refused it says', async () => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
-    await relay.advance(0)
+    const { relay, reader } = await readFrom()
     relay.last.end()
     relay.last.retry(30_000)
     relay.last.send({ type: 'error', code: 429, reason: 'full', message: 'The relay is full.' })
     expect(reader.stream.state).toMatchObject({ phase: 'waiting', reason: 'The relay is full.', retryMs: 30_500 })
-    await reader.stream.close()
   })
 })
 
 describe('a WebSocket that does not open', () => {
   it('is replaced by an event stream at once, and tried again when that does not open either', async () => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
+    const { relay } = await readFrom()
     const attempts = await attemptsOf(relay, 4_000, ({ last }) => last.end())
     expect(attempts.slice(0, 4)).toEqual([
       [0, 'websocket'],
@@ -115,26 +98,20 @@ describe('a WebSocket that does not open', () => {
       [500, 'websocket'],
       [500, 'sse'],
     ])
-    await reader.stream.close()
   })
 
   it('leaves the stream on the event stream, also after it breaks', async () => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
-    await relay.advance(0)
+    const { relay } = await readFrom()
     relay.last.end()
     relay.last.live('e.1').end()
     await relay.advance(1_000)
     expect(relay.last).toMatchObject({ transport: 'sse', since: 'e.1' })
-    await reader.stream.close()
   })
 
   it.each(['websocket', 'sse'] as const)('is not replaced where the transport is %s', async (transport) => {
-    const relay = new FakeRelay()
-    const reader = relay.read({}, transport)
+    const { relay } = await readFrom({}, transport)
     const attempts = await attemptsOf(relay, 4_000, ({ last }) => last.end())
     expect(new Set(attempts.map(([, name]) => name))).toEqual(new Set([transport]))
-    await reader.stream.close()
   })
 })
 
@@ -147,13 +124,10 @@ describe('a relay that is silent', () => {
     await relay.advance(1)
     expect(relay.last.isOpen).toBe(false)
     expect(reader.stream.state.reason).toBe('the relay is silent')
-    await reader.stream.close()
   })
 
   it('is left after three heartbeats of the interval that it named', async () => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
-    await relay.advance(0)
+    const { relay, reader } = await readFrom()
     relay.last.send(hello('e.1', 2))
     await relay.advance(5_000)
     relay.last.send(nav('e.2', null))
@@ -162,25 +136,19 @@ describe('a relay that is silent', () => {
     await relay.advance(1)
     expect([relay.connections.length, relay.last.isOpen]).toEqual([1, false])
     expect(reader.stream.state.reason).toBe('the relay is silent')
-    await reader.stream.close()
   })
 
   it('is left at once after a sleep', async () => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
-    await relay.advance(0)
+    const { relay } = await readFrom()
     relay.last.live('e.1')
     relay.nowMs += 8 * 3_600_000
     await relay.advance(500)
     expect(relay.connections).toHaveLength(2)
-    await reader.stream.close()
   })
 })
 
 it.each([400, 401, 403, 404])('a refusal with %i ends the stream', async (code) => {
-  const relay = new FakeRelay()
-  const reader = relay.read()
-  await relay.advance(0)
+  const { relay, reader } = await readFrom()
   const details = [{ '@type': 'stocktape/unknown_symbol', suggest: ['AAPLc'] }]
   relay.last.send(hello(null), { type: 'error', code, reason: 'unknown_symbol', message: 'No.', details })
   await relay.advance(60_000)

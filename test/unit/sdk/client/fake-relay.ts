@@ -1,4 +1,5 @@
 import { setImmediate as settlePromises } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
 import type { OpenConnection } from '../../../../src/sdk/client/connection-openers.ts'
 import type { Http } from '../../../../src/sdk/client/http-requests.ts'
 import type { StreamOptions } from '../../../../src/sdk/client/options.ts'
@@ -190,6 +191,15 @@ export class Reader {
     }
     this.isDone = true
   }
+}
+
+/** A relay that a consumer has connected to. Its stream ends with the test. */
+export async function readFrom(options: StreamOptions = {}, transport?: TransportName) {
+  const relay = new FakeRelay()
+  const reader = relay.read(options, transport)
+  onTestFinished(() => reader.stream.close())
+  await relay.advance(0)
+  return { relay, reader }
 }
 
 function textOf(item: StreamItem): string {

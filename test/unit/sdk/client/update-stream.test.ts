@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { StreamOptions } from '../../../../src/sdk/client/options.ts'
 import { comparePositions } from '../../../../src/sdk/client/position-order.ts'
 import { UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
-import { FakeRelay, gap, heartbeat, nav, snapshot } from './fake-relay.ts'
+import { FakeRelay, gap, heartbeat, nav, readFrom, snapshot } from './fake-relay.ts'
 
 async function loadAndAbort(abort: AbortController): Promise<string> {
   abort.abort()
@@ -48,9 +48,7 @@ describe('a stream that breaks', () => {
     ['after one of its snapshots', (relay: FakeRelay) => relay.last.start('e.1').send(snapshot('A', 'e.1')), 'e.1'],
     ['after a gap', (relay: FakeRelay) => relay.last.start(null, 'gap').send(gap('e.1', 'd.9', 'epoch')), 'e.1'],
   ])('%s gets all snapshots again', async (_, begin, since) => {
-    const relay = new FakeRelay()
-    const reader = relay.read({}, 'websocket')
-    await relay.advance(0)
+    const { relay, reader } = await readFrom({}, 'websocket')
     begin(relay).end()
     await relay.advance(1_000)
     expect(relay.last.since).toBe(since)
@@ -60,25 +58,19 @@ describe('a stream that breaks', () => {
     await relay.advance(1_000)
     expect(relay.last.query.get('snapshot')).toBeNull()
     expect(reader.received.slice(-3)).toEqual(['snapshot A e.2', 'snapshot B e.2', 'e.2'])
-    await reader.stream.close()
   })
 
   it('never asks for snapshots where it shall have none', async () => {
-    const relay = new FakeRelay()
-    const reader = relay.read({ snapshot: false })
-    await relay.advance(0)
+    const { relay } = await readFrom({ snapshot: false })
     relay.last.start('e.1').end()
     await relay.advance(1_000)
     expect(relay.last.query.get('snapshot')).toBe('false')
-    await reader.stream.close()
   })
 
   it.each<[string, StreamOptions]>(selections)(
     'finds what was lost just before, and yields no message twice: %s',
     async (_, options) => {
-      const relay = new FakeRelay()
-      const reader = relay.read(options)
-      await relay.advance(0)
+      const { relay, reader } = await readFrom(options)
       relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1))
       // e.3, of another token, is lost.
       relay.last.send(nav('e.4', 'e.2')).end()
@@ -89,7 +81,6 @@ describe('a stream that breaks', () => {
       relay.last.send(nav('e.5', 'e.4'), nav('e.6', 'e.3', '0xb'), heartbeat('e.6', 2 + replay.length))
       await relay.advance(0)
       expect(reader.received).toEqual(['e.2', 'e.4', 'e.3', 'e.5', 'e.6'])
-      await reader.stream.close()
     },
   )
 
@@ -97,8 +88,7 @@ describe('a stream that breaks', () => {
     ['filled', true, 'e.3'],
     ['reported as missing', false, 'gap missed (e.2, e.3]'],
   ])('does not yield later what it has %s: a chain comes in order', async (_, fill, instead) => {
-    const relay = new FakeRelay()
-    const reader = relay.read({ fill })
+    const { relay, reader } = await readFrom({ fill })
     relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([nav('e.3', 'e.2')]))
     await relay.advance(0)
     relay.last.live('e.1').send(nav('e.2', null), nav('e.4', 'e.3'))
@@ -109,16 +99,13 @@ describe('a stream that breaks', () => {
     relay.last.send({ type: 'live', id: 'e.4', replayed: 3 }, nav('e.5', 'e.4'), heartbeat('e.5', 4))
     await relay.advance(0)
     expect(reader.received).toEqual(['e.2', instead, 'e.4', 'e.5'])
-    await reader.stream.close()
   })
 })
 
 describe('a gap of the relay', () => {
   /** A stream that lacks e.3, of another token, when its connection breaks and the relay answers with a gap. */
   const breakBefore = async (options: StreamOptions, reason: string, id: string, backfill: string | null = null) => {
-    const relay = new FakeRelay()
-    const reader = relay.read(options)
-    await relay.advance(0)
+    const { relay, reader } = await readFrom(options)
     relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1), nav('e.4', 'e.2')).end()
     await relay.advance(1_000)
     const { since } = relay.last
@@ -136,7 +123,6 @@ describe('a gap of the relay', () => {
       relay.last.send({ type: 'live', id, replayed: 0 })
       await relay.advance(0)
       expect(reader.received).toEqual(['e.2', 'e.4', `gap ${reason} (e.2, ${id}]`])
-      await reader.stream.close()
     })
 
     it('that is filled after a break yields what was lost before it, and nothing twice', async () => {
@@ -147,7 +133,6 @@ describe('a gap of the relay', () => {
       relay.last.send({ type: 'live', id: 'e.9', replayed: 0 })
       await relay.advance(0)
       expect(reader.received).toEqual(['e.2', 'e.4', 'e.3', 'e.9'])
-      await reader.stream.close()
     })
 
     it('in front of what was received ends in repetitions, of which none is called missing', async () => {
@@ -155,18 +140,14 @@ describe('a gap of the relay', () => {
       relay.last.send(nav('e.4', 'e.2'), { type: 'live', id: 'e.4', replayed: 1 }, nav('e.5', 'e.4'), heartbeat('e.5', 2))
       await relay.advance(0)
       expect(reader.received).toEqual(['e.2', 'e.4', 'gap expired (e.2, e.3]', 'e.5'])
-      await reader.stream.close()
     })
 
     it('in the middle of a replay hides nothing that was lost before it', async () => {
-      const relay = new FakeRelay()
-      const reader = relay.read(options)
-      await relay.advance(0)
+      const { relay, reader } = await readFrom(options)
       relay.last.start('e.1').send(nav('e.2', null), nav('e.4', 'e.2'), gap('e.9', 'e.4'), nav('e.10', 'e.8'))
       relay.last.send({ type: 'live', id: 'e.10', replayed: 4 })
       await relay.advance(0)
       expect(reader.received).toEqual(['e.2', 'e.4', 'gap expired (e.4, e.9]', 'e.10', 'gap missed (e.1, e.10]'])
-      await reader.stream.close()
     })
   })
 })
@@ -174,10 +155,8 @@ describe('a gap of the relay', () => {
 describe('a tape that has lost its end', () => {
   /** A stream has e.3, which only came to it, when the relay starts again and goes on at e.100. */
   const resumeAfterLoss = async (options: StreamOptions, ...replay: readonly object[]) => {
-    const relay = new FakeRelay()
     const store = storeOf()
-    const reader = relay.read({ store, ...options })
-    await relay.advance(0)
+    const { relay, reader } = await readFrom({ store, ...options })
     relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1), nav('e.3', 'e.2')).end()
     await relay.advance(1_000)
     relay.last.start(relay.last.since, 'full').send(...replay)
@@ -204,7 +183,6 @@ describe('a tape that has lost its end', () => {
       relay.last.live('e.100', 'full').send(nav('e.101', 'e.100'), heartbeat('e.101', 1))
       await relay.advance(0)
       expect(reader.received.slice(5)).toEqual(['e.101'])
-      await reader.stream.close()
     })
 
     it('is none where the relay repeats everything, or has a gap over it', async () => {
@@ -235,7 +213,6 @@ describe('a tape that has lost its end', () => {
     it('is not what a repetition that is lost on the way looks like', async () => {
       const { reader } = await resumeAfterLoss(options, lost, live('e.100', 2))
       expect(reader.received.at(-1)).toBe('gap missed (e.2, e.100]')
-      await reader.stream.close()
     })
   })
 
@@ -249,7 +226,6 @@ describe('a tape that has lost its end', () => {
     relay.last.send(gap('e.100', 'e.2', 'long', backfill), live('e.100', 0))
     await relay.advance(0)
     expect(reader.received).toEqual(['e.2', 'e.3', 'e.100', ...gaps])
-    await reader.stream.close()
   })
 
   it('ends a strict stream, which does not connect again', async () => {
@@ -262,8 +238,7 @@ describe('a tape that has lost its end', () => {
 
 describe('a slow consumer', () => {
   it.each([1, 2, 5])('disconnects at a bound of %i and loses nothing, snapshots neither', async (queueBound) => {
-    const relay = new FakeRelay()
-    const reader = relay.read({ queueBound })
+    const { relay, reader } = await readFrom({ queueBound })
     const tape = Array.from({ length: 20 }, (_, index) => nav(`e.${index + 1}`, index ? `e.${index}` : null))
     await relay.advance(0)
     let served = 0
@@ -285,24 +260,19 @@ describe('a slow consumer', () => {
   })
 
   it('keeps no more than the newest of many heartbeats', async () => {
-    const relay = new FakeRelay()
-    const reader = relay.read()
-    await relay.advance(0)
+    const { relay, reader } = await readFrom()
     reader.pause()
     relay.last.live('e.1').send(nav('e.2', null))
     await relay.advance(0)
     for (let seq = 3; seq < 100; seq += 1) relay.last.send(heartbeat(`e.${seq}`, 1))
     expect(reader.stream.state.queued).toBe(1)
-    await reader.stream.close()
   })
 })
 
 describe('a stored position', () => {
   it('is never ahead of what the consumer has finished with', async () => {
-    const relay = new FakeRelay()
     const store = storeOf()
-    const reader = relay.read({ store })
-    await relay.advance(0)
+    const { relay, reader } = await readFrom({ store })
     reader.pause()
     relay.last.start('e.1').send(snapshot('A', 'e.1'), snapshot('B', 'e.1'))
     relay.last.send({ type: 'live', id: 'e.1', replayed: 0 }, nav('e.2', null), heartbeat('e.9', 1))
@@ -319,25 +289,19 @@ describe('a stored position', () => {
     }
     await relay.advance(0)
     expect(store.saved).toEqual(['e.1', 'e.2', 'e.9'])
-    await reader.stream.close()
   })
 
   it('is saved as soon as a stream without messages is live', async () => {
-    const relay = new FakeRelay()
     const store = storeOf()
-    const reader = relay.read({ store, snapshot: false })
-    await relay.advance(0)
+    const { relay } = await readFrom({ store, snapshot: false })
     relay.last.live('e.1')
     await relay.advance(0)
     expect(store.saved).toEqual(['e.1'])
-    await reader.stream.close()
   })
 
   it('stays before a gap until the snapshots after it are finished', async () => {
-    const relay = new FakeRelay()
     const store = storeOf('e.1')
-    const reader = relay.read({ store })
-    await relay.advance(0)
+    const { relay, reader } = await readFrom({ store })
     expect(relay.last.since).toBe('e.1')
     relay.last.start(null, 'gap').send(gap('e.5', 'e.1'), snapshot('A', 'e.5'))
     await relay.advance(0)
@@ -345,20 +309,16 @@ describe('a stored position', () => {
     relay.last.send({ type: 'live', id: 'e.5', replayed: 0 })
     await relay.advance(0)
     expect(store.saved).toEqual(['e.5'])
-    await reader.stream.close()
   })
 
   it('of another tape is given up where the new one begins', async () => {
-    const relay = new FakeRelay()
     const store = storeOf('d.900')
-    const reader = relay.read({ store })
-    await relay.advance(0)
+    const { relay, reader } = await readFrom({ store })
     relay.last.start(null, 'gap').send(gap('e.5', 'd.900', 'epoch'), { type: 'live', id: 'e.5', replayed: 0 })
     relay.last.send(nav('e.6', 'e.4'), heartbeat('e.6', 1))
     await relay.advance(0)
     expect(reader.received).toEqual(['gap epoch (d.900, e.5]', 'e.6'])
     expect(store.saved.at(-1)).toBe('e.6')
-    await reader.stream.close()
   })
 
   it('is the newest one when a slow store is done, and closing waits for it', async () => {
@@ -400,10 +360,8 @@ describe('a stored position', () => {
 
 describe('a strict stream', () => {
   it('ends at a loss: nothing after it is yielded or stored', async () => {
-    const relay = new FakeRelay()
     const store = storeOf()
-    const reader = relay.read({ store, strict: true })
-    await relay.advance(0)
+    const { relay, reader } = await readFrom({ store, strict: true })
     relay.last.live('e.1').send(nav('e.2', null), nav('e.4', 'e.3'), nav('e.5', 'e.4'))
     await relay.advance(0)
     expect(reader.failure).toMatchObject({ name: 'GapError', gap: { reason: 'missed', after: 'e.2', through: 'e.3' } })
@@ -411,9 +369,7 @@ describe('a strict stream', () => {
   })
 
   it('does not come back after a loss at its bound', async () => {
-    const relay = new FakeRelay()
-    const reader = relay.read({ strict: true, queueBound: 1 })
-    await relay.advance(0)
+    const { relay, reader } = await readFrom({ strict: true, queueBound: 1 })
     relay.last.live('e.1').send(nav('e.4', 'e.3'))
     await relay.advance(60_000)
     expect([reader.isDone, relay.connections.length, relay.timerCount]).toEqual([true, 1, 0])
@@ -422,10 +378,8 @@ describe('a strict stream', () => {
 
 describe('a gap that is filled', () => {
   const lossy = async (options: StreamOptions) => {
-    const relay = new FakeRelay()
     const store = storeOf()
-    const reader = relay.read({ fill: true, store, ...options })
-    await relay.advance(0)
+    const { relay, reader } = await readFrom({ fill: true, store, ...options })
     relay.last.live('e.1').send(nav('e.2', null), nav('e.5', 'e.4'), heartbeat('e.5', 4))
     return { relay, store, reader }
   }
@@ -444,7 +398,6 @@ describe('a gap that is filled', () => {
     await relay.advance(0)
     expect([...reader.received].sort()).toEqual(['e.2', 'e.3', 'e.4', 'e.5'])
     expect(store.saved.at(-1)).toBe('e.5')
-    await reader.stream.close()
   })
 
   it.each<[string, FakeRelay['answer']]>([
@@ -457,7 +410,6 @@ describe('a gap that is filled', () => {
     await relay.advance(0)
     expect(reader.received).toContain('gap missed (e.2, e.4]')
     expect(reader.states.some(({ reason }) => reason?.startsWith('a gap is not filled: '))).toBe(true)
-    await reader.stream.close()
   })
 
   it('of the sealed view comes as a gap too where the history gives less than is missing', async () => {
@@ -466,7 +418,6 @@ describe('a gap that is filled', () => {
       path === 'v1/status' ? statusOf('e.1') : page([nav('e.2', null), nav('e.3', 'e.2'), nav('e.5', 'e.4')])
     await relay.advance(0)
     expect(reader.received).toEqual(['e.2', 'e.5', 'e.3', 'gap missed (e.1, e.5]'])
-    await reader.stream.close()
   })
 
   it('is not finished when the stream is closed meanwhile', async () => {
@@ -585,9 +536,7 @@ describe('a stream that ends', () => {
 })
 
 it('ignores types and fields that it does not know, and proves by them too', async () => {
-  const relay = new FakeRelay()
-  const reader = relay.read()
-  await relay.advance(0)
+  const { relay, reader } = await readFrom()
   relay.last.live('e.1').send({ type: 'weather', id: 'e.9' }, { ...nav('e.2', null), mood: 1 })
   relay.last.send({ ...nav('e.3', null), type: 'weather' }, heartbeat('e.3', 2))
   await relay.advance(0)

@@ -58,51 +58,49 @@ describe('the updates of one fact', () => {
 describe('the stage of one fact', () => {
   const sealed = [[published], [sealOf([published])]]
 
-  it('is preconfirmed while the key is open, after an amend too', async () => {
-    expect(await stageAfter([[published]])).toBe('preconfirmed')
-    expect(await stageAfter([[published], [amendOf(published, { ...published, shares: '7' })]])).toBe('preconfirmed')
-  })
+  const amended = { ...published, shares: '7' }
+  const gone = [...sealed, [retractOf(published, 'reorg'), sealOf([], 7, 1)]]
+  const asPart: Draft = { ...sealOf([other, published], 7, 1), types: ['transfer', 'part'] }
+  const elsewhere = { ...transferAt({ index: 1, address: tesla }), key: published.key }
 
-  it('is sealed once a seal lists the key or it is published as sealed', async () => {
-    expect(await stageAfter(sealed)).toBe('sealed')
-    expect(await stageAfter([[sealedAt(published)]])).toBe('sealed')
-    expect(await stageAfter([[published], [amendOf(published, sealedAt({ ...published, shares: '7' }))]])).toBe('sealed')
-  })
-
-  it('stays sealed after an amend, and when its block is sealed again with it', async () => {
-    const again = amendOf(published, sealedAt({ ...published, shares: '7' }))
-    expect(await stageAfter([...sealed, [again, sealOf([published], 7, 1)]])).toBe('sealed')
-  })
-
-  it('follows the safe and finalized heads by block number', async () => {
-    expect(await stageAfter(sealed, published.key, { safe: 6, finalized: 5 })).toBe('sealed')
-    expect(await stageAfter(sealed, published.key, { safe: 7, finalized: 6 })).toBe('safe')
-    expect(await stageAfter(sealed, published.key, { safe: 9, finalized: 7 })).toBe('finalized')
-  })
-
-  it('is never safe while the key is open or retracted', async () => {
-    expect(await stageAfter([[published]], published.key, { safe: 9, finalized: 9 })).toBe('preconfirmed')
-    expect(await stageAfter([[published], [retractOf(published)]], published.key, { safe: 9, finalized: 9 })).toBe('retracted')
-  })
-
-  it('is retracted after a retract, until the key is published anew', async () => {
-    const gone = [...sealed, [retractOf(published, 'reorg'), sealOf([], 7, 1)]]
-    expect(await stageAfter(gone)).toBe('retracted')
-    expect(await stageAfter([...gone, [sealedAt(published, 2), sealOf([published], 7, 2)]])).toBe('sealed')
+  it.each<[string, string, readonly (readonly Draft[])[], Head?]>([
+    ['preconfirmed', 'while the key is open', [[published]]],
+    ['preconfirmed', 'while the key is open, after an amend', [[published], [amendOf(published, amended)]]],
+    ['preconfirmed', 'while the key is open, though the heads are beyond it', [[published]], { safe: 9, finalized: 9 }],
+    ['sealed', 'once a seal lists the key', sealed],
+    ['sealed', 'where it is published as sealed', [[sealedAt(published)]]],
+    ['sealed', 'where an amend says so', [[published], [amendOf(published, sealedAt(amended))]]],
+    [
+      'sealed',
+      'after an amend, and when its block is sealed again with it',
+      [...sealed, [amendOf(published, sealedAt(amended)), sealOf([published], 7, 1)]],
+    ],
+    ['sealed', 'beyond the heads', sealed, { safe: 6, finalized: 5 }],
+    ['safe', 'up to the safe head', sealed, { safe: 7, finalized: 6 }],
+    ['finalized', 'up to the finalized head', sealed, { safe: 9, finalized: 7 }],
+    ['retracted', 'after a retract, wherever the heads are', [[published], [retractOf(published)]], { safe: 9, finalized: 9 }],
+    ['retracted', 'after a reorg', gone],
+    ['sealed', 'where it is published anew', [...gone, [sealedAt(published, 2), sealOf([published], 7, 2)]]],
+    [
+      'retracted',
+      'where a seal lists its log as part of another fact',
+      [...sealed, [retractOf(published, 'reorg'), asPart]],
+      { safe: 9 },
+    ],
+    [
+      'sealed',
+      "where another token's block is sealed again without the key",
+      [...sealed, [retractOf(published, 'reorg'), sealedAt(elsewhere), sealOf([elsewhere], 7, 1, tesla), sealOf([], 7, 1)]],
+    ],
+  ])('is %s %s', async (stage, _, batches, head) => {
+    expect(await stageAfter(batches, published.key, head)).toBe(stage)
   })
 
   it('is that of the new publication when the key is published again, after its older updates', async () => {
-    const batches = [...sealed, [retractOf(published, 'reorg'), sealOf([], 7, 1)]]
-    expect(await factAfter([...batches, [published]])).toMatchObject({ stage: 'preconfirmed', seqs: [1, 2, 3, 5] })
-    const again = [...batches, [published], [sealOf([published], 7, 2)]]
+    expect(await factAfter([...gone, [published]])).toMatchObject({ stage: 'preconfirmed', seqs: [1, 2, 3, 5] })
+    const again = [...gone, [published], [sealOf([published], 7, 2)]]
     expect(await factAfter(again, published.key, { safe: 7 })).toMatchObject({ stage: 'safe', seqs: [1, 2, 3, 5, 6] })
     expect(await stageAfter([...again, [retractOf(published, 'reorg')]])).toBe('retracted')
-  })
-
-  it('stays retracted where a seal lists its log as part of another fact', async () => {
-    const asPart = { ...sealOf([other, published], 7, 1), types: ['transfer', 'part'] as const }
-    const moved = [...sealed, [retractOf(published, 'reorg'), { ...asPart, types: [...asPart.types] }]]
-    expect(await stageAfter(moved, published.key, { safe: 9 })).toBe('retracted')
   })
 
   it('of a folded log ends with the block that held it', async () => {
@@ -110,16 +108,6 @@ describe('the stage of one fact', () => {
     expect(await factAfter(batches, foldedKey)).toMatchObject({ stage: 'retracted', seqs: [2] })
     const resealed = sealOf([published, foldedPosition], 7, 2)
     expect(await stageAfter([...batches, [resealed]], foldedKey)).toBe('sealed')
-  })
-
-  it("is not changed by a seal of another token's block", async () => {
-    const elsewhere = { ...transferAt({ index: 1, address: tesla }), key: published.key }
-    const batches = [
-      [published],
-      [sealOf([published])],
-      [retractOf(published, 'reorg'), sealedAt(elsewhere), sealOf([elsewhere], 7, 1, tesla), sealOf([], 7, 1)],
-    ]
-    expect(await stageAfter(batches)).toBe('sealed')
   })
 
   it('comes from the remaining updates when the publication is evicted', async () => {

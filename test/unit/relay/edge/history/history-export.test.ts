@@ -56,6 +56,13 @@ async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableT
   return { tape, clock, hub, answers, warnings, port, openRequest }
 }
 
+/** The same over more than a client's buffers hold. */
+async function openLongExport() {
+  const opened = await openExportServer()
+  for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await opened.tape.append([long])
+  return opened
+}
+
 /** Reads the response, and whether it ended properly. */
 async function readAll(answer: IncomingMessage) {
   let text = ''
@@ -99,8 +106,7 @@ describe('a history export', () => {
   })
 
   it('waits for a reader that pauses, holds little memory, and continues when it reads', async () => {
-    const { tape, openRequest, answers } = await openExportServer()
-    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const { tape, openRequest, answers } = await openLongExport()
     const answer = await openRequest()
     const [outgoing] = answers
     // It stops once all buffers on the way are full, while the event loop goes on.
@@ -117,8 +123,7 @@ describe('a history export', () => {
   })
 
   it('is cut off when its reader takes nothing for a minute, not when it takes a little', async () => {
-    const { tape, openRequest, answers, clock, hub } = await openExportServer()
-    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const { openRequest, answers, clock, hub } = await openLongExport()
     const answer = await openRequest()
     const [outgoing] = answers
     const taken = () => (outgoing?.socket?.bytesWritten ?? 0) - (outgoing?.writableLength ?? 0)
@@ -147,8 +152,7 @@ describe('a history export', () => {
   })
 
   it('runs twice at a time for one address, without delay for others', async () => {
-    const { tape, openRequest, answers } = await openExportServer()
-    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const { openRequest, answers } = await openLongExport()
     const [first, second, third] = [await openRequest(), await openRequest(), await openRequest()]
     expect(await readAll(await openRequest('limit=1', 'elsewhere'))).toMatchObject({ complete: true })
     await waitUntil(() => answers.slice(0, 2).every(({ writableNeedDrain }) => writableNeedDrain))
@@ -162,8 +166,7 @@ describe('a history export', () => {
   })
 
   it('is cut off when the relay stops, and refused from then on', async () => {
-    const { tape, openRequest, hub, answers } = await openExportServer()
-    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const { openRequest, hub, answers } = await openLongExport()
     const [answer, second, waiting] = [await openRequest(), await openRequest(), await openRequest()]
     await waitUntil(() => answers.slice(0, 2).every(({ writableNeedDrain }) => writableNeedDrain))
     hub.drain()
@@ -175,8 +178,7 @@ describe('a history export', () => {
   })
 
   it('is cut off by a reset over HTTP/1.0, where any other end looks proper', async () => {
-    const { tape, hub, answers, port } = await openExportServer()
-    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const { hub, answers, port } = await openLongExport()
     const socket = connect(port, '127.0.0.1').pause()
     socket.write('GET / HTTP/1.0\r\n\r\n')
     await waitUntil(() => answers[0]?.writableNeedDrain === true)
@@ -186,8 +188,7 @@ describe('a history export', () => {
   })
 
   it('stops when its reader is gone', async () => {
-    const { tape, openRequest, answers, hub } = await openExportServer()
-    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const { openRequest, answers, hub } = await openLongExport()
     const answer = await openRequest()
     const [outgoing] = answers
     await waitUntil(() => outgoing?.writableNeedDrain === true)
@@ -225,8 +226,7 @@ describe('a history export', () => {
   })
 
   it('is cut off and not logged when eviction is faster than its reader', async () => {
-    const { tape, clock, openRequest, answers, warnings } = await openExportServer()
-    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const { tape, clock, openRequest, answers, warnings } = await openLongExport()
     const answer = await openRequest()
     await waitUntil(() => answers[0]?.writableNeedDrain === true)
     // The next append evicts what is too old.

@@ -13,7 +13,7 @@ import {
   TapeActions,
 } from '../arbitrary-tape.ts'
 import { openEdge, openTestEdge } from '../edge-fixture.ts'
-import { approvalAt, at, pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
+import { approvalAt, at, sealOf, transferAt } from '../fact-drafts.ts'
 import { historyReaderOf, idOf, openNamedEdge, parametersOf, type QueryParameters, queryAt, tokenNotes } from './history-fixture.ts'
 
 /** More pages than any history of these tests has; a longer one means a loop. */
@@ -156,15 +156,6 @@ describe('a page', () => {
     expect(await idsOf({ after: third ?? '', before: first ?? '' })).toEqual([])
   })
 
-  it('holds updates that eviction spared before the oldest position', async () => {
-    const { tape } = await openNamedEdge({ bound: 3 })
-    const [spared] = await tape.append([pauseAt({ index: 1 }), transferAt({ index: 2 })])
-    const kept = await tape.append([transferAt({ index: 3 }), transferAt({ index: 4 })])
-    expect(tape.oldest()).toBe(2)
-    const { texts } = await pageOf(tape, { after: `${tape.epoch}.0` })
-    expect(texts).toEqual([spared, ...kept].map((entry) => entry?.text))
-  })
-
   it('is empty and has a cursor when a long scan found nothing', async () => {
     const { tape } = await openNamedEdge()
     for (let turn = 0; turn < 50; turn += 1) {
@@ -195,24 +186,6 @@ describe('a page', () => {
     const pages = await pagesOf(tape, { limit: 1_000 })
     expect(pages.map((page) => page.length)).toEqual([5, 5, 2])
     expect(pages.flat()).toEqual(entries.map(({ text }) => text))
-  })
-
-  it('continues inside a seal in the sealed view, in both orders', async () => {
-    const { tape } = await openNamedEdge()
-    const facts = [1, 2, 3].map((index) => transferAt({ index }))
-    await tape.append([...facts, sealOf(facts)])
-    const at = (position: string) => `${tape.epoch}.${position}`
-    const parameters = { stage: 'sealed', limit: 2 }
-    expect((await pageOf(tape, parameters)).next).toBe(at('4.2'))
-    expect((await pageOf(tape, { ...parameters, after: at('4.2') })).texts.map(idOf)).toEqual([at('4.3'), at('4')])
-    const newest = await pageOf(tape, { ...parameters, order: 'desc' })
-    expect(newest.texts.map(idOf)).toEqual([at('4'), at('4.3')])
-    expect(newest.next).toBe(at('4.3'))
-    const older = await pageOf(tape, { ...parameters, order: 'desc', before: newest.next ?? '' })
-    expect(older.texts.map(idOf)).toEqual([at('4.2'), at('4.1')])
-    // Outside the sealed view such a position is just before the seal.
-    expect((await pageOf(tape, { after: at('4.2') })).texts.map(idOf)).toEqual([at('4')])
-    expect((await pageOf(tape, { before: at('4.2'), order: 'desc', limit: 1 })).texts.map(idOf)).toEqual([at('3')])
   })
 })
 

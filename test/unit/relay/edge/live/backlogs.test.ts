@@ -52,72 +52,24 @@ function openBacklogs() {
   return { clock, backlogs, listen, write }
 }
 
-type Step = { readonly at: number; readonly take?: number; readonly write: number; readonly passes: boolean }
-
 describe('a listener', () => {
-  it.each<[string, readonly Step[]]>([
-    [
-      'at the bound keeps up for ever',
-      [
-        { at: 0, write: 1_000, passes: true },
-        { at: 60_000, write: 0, passes: true },
-      ],
-    ],
-    [
-      'over the bound keeps up until its patience is over',
-      [
-        { at: 0, write: 1_001, passes: true },
-        { at: 4_999, write: 1, passes: true },
-        { at: 5_000, write: 1, passes: false },
-      ],
-    ],
-    [
-      'that was below the bound in between begins anew',
-      [
-        { at: 0, write: 5_000, passes: true },
-        { at: 4_000, take: 4_000, write: 4_000, passes: true },
-        { at: 8_999, write: 1, passes: true },
-        { at: 9_000, write: 1, passes: false },
-      ],
-    ],
-    [
-      'that took everything in between begins anew',
-      [
-        { at: 0, write: 5_000, passes: true },
-        { at: 4_000, take: 5_000, write: 5_000, passes: true },
-        { at: 8_999, write: 1, passes: true },
-        { at: 9_000, write: 1, passes: false },
-      ],
-    ],
-    [
-      'that takes much and stays over the bound is too slow',
-      [
-        { at: 0, write: 5_000, passes: true },
-        { at: 3_000, take: 3_000, write: 3_000, passes: true },
-        { at: 6_000, take: 3_000, write: 1, passes: false },
-      ],
-    ],
-    [
-      'may have 16 times the bound at once',
-      [
-        { at: 0, write: 16_000, passes: true },
-        { at: 1, write: 1, passes: true },
-      ],
-    ],
-    [
-      'with more than that is too slow at once',
-      [
-        { at: 0, write: 16_001, passes: true },
-        { at: 1, write: 1, passes: false },
-      ],
-    ],
+  // A step is a time, what the listener takes (-) and is written then (+), and whether it is too slow for that.
+  it.each([
+    ['at the bound keeps up for ever', '0 +1000, 60000 +0'],
+    ['over the bound keeps up until its patience is over', '0 +1001, 4999 +1, 5000 +1 slow'],
+    ['that was below the bound in between begins anew', '0 +5000, 4000 -4000 +4000, 8999 +1, 9000 +1 slow'],
+    ['that took everything in between begins anew', '0 +5000, 4000 -5000 +5000, 8999 +1, 9000 +1 slow'],
+    ['that takes much and stays over the bound is too slow', '0 +5000, 3000 -3000 +3000, 6000 -3000 +1 slow'],
+    ['may have 16 times the bound at once', '0 +16000, 1 +1'],
+    ['with more than that is too slow at once', '0 +16001, 1 +1 slow'],
   ])('%s', (_, steps) => {
     const { clock, listen, write } = openBacklogs()
     const one = listen()
-    for (const { at, take = 0, write: bytes, passes } of steps) {
-      clock.now = at
-      one.outlet.take(take)
-      expect(write(one, bytes), `at ${at}`).toBe(passes)
+    for (const step of steps.split(', ')) {
+      const [, at, taken, written, slow] = /^(\d+)(?: -(\d+))? \+(\d+)( slow)?$/.exec(step) ?? []
+      clock.now = Number(at)
+      one.outlet.take(Number(taken ?? 0))
+      expect(write(one, Number(written)), step).toBe(slow === undefined)
     }
   })
 

@@ -42,13 +42,6 @@ function openAudience(count: number) {
   return { ...edge, outlets }
 }
 
-it(`a burst of ${BURST} messages of ${MESSAGE_CHARS} bytes is one write to each of ${LISTENERS} listeners`, async () => {
-  const { tape, outlets } = openAudience(LISTENERS)
-  const entries = await tape.append(Array.from({ length: BURST }, (_, index) => longTransfer(index)))
-  for (const { text } of entries) expect(text.length).toBeGreaterThanOrEqual(MESSAGE_CHARS)
-  expect(new Set(outlets.map(({ writes }) => writes))).toEqual(new Set([1]))
-})
-
 it('an update is encoded once for each transport, whatever the number of selections', async () => {
   const { tape, addLive } = openTestEdge()
   const outlets = transports.flatMap((transport) =>

@@ -252,23 +252,17 @@ describe('replays of one address', () => {
     expect(waiting[0]?.outlet.messages).toEqual([])
   })
 
-  it('do not delay a resume from memory', async () => {
+  it.each([
+    ['a resume from memory', (position: string) => sinceAfter(position), [2]],
+    ['a listener that only wants new updates', () => ({ from: 'now' }) as const, []],
+  ])('do not delay %s', async (_, since, blocks) => {
     const edge = openTestEdge()
     await edge.tape.append([holeDraft(1), holeDraft(2)])
     for (let replays = 0; replays < 2; replays += 1) edge.listen(slow)
-    const resumed = edge.listen({ ...everything, since: sinceAfter(edge.hub.position(1)) })
-    await resumed.started
-    expect(blockNumbersOf(resumed.outlet.messages)).toEqual([2])
-    expect(isLive(resumed.outlet.messages)).toBe(true)
-  })
-
-  it('do not delay a listener that only wants new updates', async () => {
-    const edge = openTestEdge()
-    await edge.tape.append([holeDraft(1), holeDraft(2)])
-    for (let replays = 0; replays < 2; replays += 1) edge.listen(slow)
-    const live = edge.listen({ ...everything, since: { from: 'now' } })
-    await live.started
-    expect(isLive(live.outlet.messages)).toBe(true)
+    const { outlet, started } = edge.listen({ ...everything, since: since(edge.hub.position(1) ?? '') })
+    await started
+    expect(blockNumbersOf(outlet.messages)).toEqual(blocks)
+    expect(isLive(outlet.messages)).toBe(true)
   })
 })
 

@@ -15,6 +15,7 @@ const address = (digit: string): Hex => `0xb2${'0'.repeat(37)}${digit}`
 const aapl = { symbol: 'AAPLc', address: address('1'), isin: 'US0378331005' }
 const tsla = { symbol: 'TSLAc', address: address('2'), isin: 'US88160R1014' }
 const meta = { symbol: 'METAc', address: address('a'), isin: 'US30303M1027' }
+const twin = { symbol: 'aaplC', address: address('6') }
 const allTokens: readonly ListedToken[] = [aapl, tsla, meta]
 
 let tape: SearchableTape | undefined
@@ -57,32 +58,30 @@ describe('a token', () => {
     expect(await resolveIn([selector])).toEqual({ tokens: new Set([aapl.address]), rejected: [] })
   })
 
-  it('without a c in its symbol is found with one, if no other token has that symbol', async () => {
-    const gold = { symbol: 'GOLD', address: address('3') }
-    expect(await resolveIn(['GOLDc'], [gold])).toMatchObject({ tokens: new Set([gold.address]) })
-  })
+  const gold = { symbol: 'GOLD', address: address('3') }
+  const plain = { symbol: 'AAPL', address: address('4') }
+  const renamed = { ...meta, symbol: 'FBc' }
+  const heir = { symbol: 'METAc', address: address('5') }
+  const again = { ...aapl, address: address('5') }
 
-  it('is found by its exact symbol when two symbols differ by a c', async () => {
-    const plain = { symbol: 'AAPL', address: address('4') }
-    const both = [aapl, plain]
-    expect(await resolveIn(['AAPL'], both)).toMatchObject({ tokens: new Set([plain.address]) })
-    expect(await resolveIn(['AAPLc'], both)).toMatchObject({ tokens: new Set([aapl.address]) })
+  it.each<[string, string, ListedToken, readonly (readonly ListedToken[])[]]>([
+    ['with a c that its symbol lacks, if no other token has that symbol', 'GOLDc', gold, [[gold]]],
+    ['by its exact symbol when two symbols differ by a c', 'AAPL', plain, [[aapl, plain]]],
+    ['by its exact symbol with a c', 'AAPLc', aapl, [[aapl, plain]]],
+    ['by its exact spelling when two symbols differ by that', 'AAPLc', aapl, [[aapl, twin]]],
+    ['by its former symbol', 'METAc', meta, [[meta], [renamed]]],
+    ['by its new symbol', 'FBc', meta, [[meta], [renamed]]],
+    ['before another with that former symbol', 'METAc', heir, [[meta], [renamed, heir]]],
+    ['before a delisted one with its symbol', 'AAPLc', again, [[aapl], [again]]],
+    ['before a delisted one with its ISIN', `isin:${aapl.isin}`, again, [[aapl], [again]]],
+    ['by its address, though it is delisted', aapl.address, aapl, [[aapl], [again]]],
+    ['by its symbol, though it is delisted, if no other has it', 'AAPLc', aapl, [[aapl], [tsla]]],
+  ])('is found %s: %s', async (_, selector, token, lists) => {
+    expect(await resolveIn([selector], ...lists)).toEqual({ tokens: new Set([token.address]), rejected: [] })
   })
 
   it('named twice is found once', async () => {
     expect((await resolveIn(['AAPL', 'aaplc', aapl.address])).tokens).toEqual(new Set([aapl.address]))
-  })
-
-  it('is found by its former symbol', async () => {
-    const renamed = [{ ...meta, symbol: 'FBc' }]
-    expect(await resolveIn(['METAc'], [meta], renamed)).toEqual({ tokens: new Set([meta.address]), rejected: [] })
-    expect(await resolveIn(['FBc'], [meta], renamed)).toEqual({ tokens: new Set([meta.address]), rejected: [] })
-  })
-
-  it('with a current symbol wins over one with that former symbol', async () => {
-    const heir = { symbol: 'METAc', address: address('5') }
-    const after = [{ ...meta, symbol: 'FBc' }, heir]
-    expect(await resolveIn(['METAc'], [meta], after)).toEqual({ tokens: new Set([heir.address]), rejected: [] })
   })
 })
 
@@ -98,7 +97,6 @@ describe('all tokens', () => {
 })
 
 describe('a symbol that several tokens match', () => {
-  const twin = { symbol: 'aaplC', address: address('6') }
   const twins = [aapl, twin]
 
   it('is rejected with their addresses', async () => {
@@ -106,10 +104,6 @@ describe('a symbol that several tokens match', () => {
       tokens: new Set(),
       rejected: [{ symbol: 'aapl', reason: 'ambiguous_symbol', suggest: [aapl.address, twin.address] }],
     })
-  })
-
-  it('is not ambiguous in the exact spelling of one of them', async () => {
-    expect(await resolveIn(['AAPLc'], twins)).toEqual({ tokens: new Set([aapl.address]), rejected: [] })
   })
 
   it('is refused with their addresses', async () => {
@@ -156,20 +150,5 @@ describe('a symbol that no token matches', () => {
     const similar = ['ABCDc', 'ABCEc', 'ABCFc', 'ABXXc'].map((symbol, index) => ({ symbol, address: address(`${index}`) }))
     const { rejected } = await resolveIn(['ABCG'], similar)
     expect(rejected[0]?.suggest).toEqual(['ABCDc', 'ABCEc', 'ABCFc'])
-  })
-})
-
-describe('a delisted token', () => {
-  const again = { ...aapl, address: address('5') }
-
-  it('loses its symbol and its ISIN to a listed one', async () => {
-    for (const selector of ['AAPLc', `isin:${aapl.isin}`]) {
-      expect(await resolveIn([selector], [aapl], [again])).toEqual({ tokens: new Set([again.address]), rejected: [] })
-    }
-  })
-
-  it('is still found by its address, and by its symbol if no other token has it', async () => {
-    expect(await resolveIn([aapl.address], [aapl], [again])).toMatchObject({ tokens: new Set([aapl.address]) })
-    expect(await resolveIn(['AAPLc'], [aapl], [tsla])).toMatchObject({ tokens: new Set([aapl.address]) })
   })
 })

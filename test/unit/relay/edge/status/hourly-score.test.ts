@@ -86,27 +86,6 @@ describe('the score', () => {
     expect((await openTracker()).hours()).toEqual(hours())
   })
 
-  it('counts every update in the hour of its time, and shows empty hours', async () => {
-    const { clock, write, openTracker } = openTestTape()
-    const { hours } = await openTracker()
-    clock.now += HOUR_MS - 1
-    await write(first, second)
-    clock.now += 1
-    await write(sealOf([first, second]))
-    clock.now += 2 * HOUR_MS
-    expect(hours()).toEqual([
-      hourRow(noon, { published: 2 }),
-      hourRow(noon + HOUR_MS, { sealed: 2, ...leadTimes(1) }),
-      hourRow(noon + 2 * HOUR_MS),
-      hourRow(noon + 3 * HOUR_MS),
-    ])
-  })
-
-  it('is one empty hour on an empty tape', async () => {
-    const { hours } = await openTestTape().openTracker()
-    expect(hours()).toEqual([hourRow(noon)])
-  })
-
   it('counts a key as sealed once when its block is sealed again', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
@@ -139,22 +118,6 @@ describe('the score', () => {
     clock.now -= 3_000
     await write(sealOf([first]))
     expect(hours()).toEqual([hourRow(noon, { published: 1, sealed: 1, ...leadTimes(0) })])
-  })
-
-  it('leaves out the hour in which eviction removed updates, by count or by age', async () => {
-    for (const bounds of [{ bound: 2 }, { tapeRetentionMs: HOUR_MS }]) {
-      const { clock, write, openTracker } = openTestTape(bounds)
-      const { hours } = await openTracker()
-      await write(transferAt({ index: 4 }))
-      clock.now += HOUR_MS - 1
-      await write(first)
-      expect(hours()).toHaveLength(1)
-      clock.now += HOUR_MS / 2
-      await write(second)
-      expect(hours()).toEqual([hourRow(noon + HOUR_MS, { published: 1 })])
-      await write(sealOf([first, second]))
-      expect(hours()).toEqual([hourRow(noon + HOUR_MS, { published: 1, sealed: 1, ...leadTimes(0) })])
-    }
   })
 
   it('shows 25 hours of a longer tape', async () => {

@@ -119,23 +119,15 @@ describe('an SSE event', () => {
     )
   })
 
-  it('carries the id of its message', () => {
-    expect(eventsOf(sse(heartbeat), 1_024)).toMatchObject([{ id: 'k3f9a1.18502' }])
-  })
-
-  it('has no id where its message has none', () => {
-    expect(sse(pong).toString()).not.toMatch(/^id/m)
-    expect(sse({ type: 'bye', id: null, reason: 'full', retry_ms: 0 }).toString()).not.toMatch(/^id/m)
-  })
-
-  it('is unnamed except for heartbeats, so that it reaches onmessage', () => {
-    expect(eventsOf(sse(pong), 1_024)[0]?.event).toBeUndefined()
-    expect(eventsOf(sse(heartbeat), 1_024)[0]?.event).toBe('heartbeat')
-  })
-
-  it('is named after its type with events=named', () => {
-    expect(eventsOf(sse(pong, 'sse-named'), 1_024)[0]?.event).toBe('pong')
-    expect(eventsOf(sse(heartbeat, 'sse-named'), 1_024)[0]?.event).toBe('heartbeat')
+  const bye: Message = { type: 'bye', id: null, reason: 'full', retry_ms: 0 }
+  it.each([
+    ['has the id of its message, and is named as a heartbeat', 'sse', heartbeat, heartbeat.id, 'heartbeat'],
+    ['has no id where its message has none, and no name, so that it reaches onmessage', 'sse', pong, undefined, undefined],
+    ['has no id where that is null', 'sse', bye, undefined, undefined],
+    ['is named after its type with events=named', 'sse-named', pong, undefined, 'pong'],
+    ['is named after its type with events=named, as a heartbeat too', 'sse-named', heartbeat, heartbeat.id, 'heartbeat'],
+  ] as const)('%s', (_, transport, message, id, event) => {
+    expect(eventsOf(sse(message, transport), 1_024)).toEqual([{ data: JSON.stringify(message), id, event }])
   })
 })
 

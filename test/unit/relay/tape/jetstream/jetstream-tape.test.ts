@@ -35,6 +35,35 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   })
   afterAll(() => nats.remove())
 
+  const settingsOf = (natsStream: string, url = nats.url) => ({
+    ...{ natsUrl: [url], natsCredentials: undefined, natsStream, natsReplicas: 1 },
+  })
+
+  /** A process of a stream, which ends with the test. */
+  const openProcess = async (stream: string, more: Partial<Parameters<typeof openJetStreamTape>[0]> = {}, url = nats.url) => {
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      nats: settingsOf(stream, url),
+      ...more,
+    })
+    onTestFinished(() => tape.close().catch(() => {}))
+    return tape
+  }
+
+  const openLeader = async (...process: Parameters<typeof openProcess>) => {
+    const tape = await openProcess(...process)
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    return tape
+  }
+
+  /** Another connection to a stream, without a tape. */
+  const openStream = (stream: string) => {
+    const opened = new NatsStream({ ...settingsOf(stream), maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
+    onTestFinished(() => opened.close())
+    return opened
+  }
+
   const openFixture =
     (losesFile: boolean): OpenTapeFixture =>
     async (bounds = {}) => {
@@ -48,7 +77,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
           ...unboundedOptions,
           ...bounds,
           ...{ dataDir: dir, now: () => clock.now, uptime: () => performance.now(), mayLead: true },
-          nats: { natsUrl: [nats.url], natsCredentials: undefined, natsStream: name, natsReplicas: 1 },
+          nats: settingsOf(name),
           warn: () => {},
           onUnreadable: () => {},
           onFailure: (failure) => {
@@ -113,12 +142,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     onTestFinished(() => server.remove())
     const warnings: unknown[] = []
     const connect = (user: string) => {
-      const settings = {
-        natsUrl: [server.url.replace('//', `//${user}@`)],
-        natsCredentials: undefined,
-        natsStream: 'T',
-        natsReplicas: 1,
-      }
+      const settings = settingsOf('T', server.url.replace('//', `//${user}@`))
       const stream = new NatsStream({ ...settings, maxAgeMs: 60_000, maxMessages: 10 }, (kind, detail) =>
         warnings.push([kind, detail]),
       )
@@ -136,13 +160,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     const dir = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
     const failures: unknown[] = []
-    const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dataDir: dir, uptime: () => performance.now(), mayLead: true },
-      nats: { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'FULL', natsReplicas: 1 },
-      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {} },
-      onFailure: (failure) => failures.push(failure),
-    })
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const tape = await openLeader('FULL', { dataDir: dir, onFailure: (failure) => failures.push(failure) })
     await tape.closeFile()
     await expect(tape.append([transfer({ at: NOON })])).rejects.toThrow()
     await vi.waitFor(() => expect(failures).toEqual([expect.any(Error)]))
@@ -151,46 +169,26 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
 
   it('takes over the new epoch of another process where the stream has lost messages', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
-    const settings = { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'LOST', natsReplicas: 1 }
-    const open = () =>
-      openJetStreamTape({
-        ...{ ...unboundedOptions, dataDir: dir, uptime: () => performance.now(), mayLead: true },
-        nats: settings,
-        ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
-      })
-    const tape = await open()
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+    const tape = await openLeader('LOST', { dataDir: dir })
     await tape.append([transfer({ at: NOON })])
     await tape.close()
     const connection = await connect({ servers: nats.url.replace('nats://', '') })
     const { streams } = await jetstreamManager(connection)
-    await streams.delete(settings.natsStream)
-    const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
+    onTestFinished(() => connection.close())
+    await streams.delete('LOST')
+    const other = openStream('LOST')
     await other.whenConnected(1_000)
     await other.ensure()
     const batch = { epoch: 'another', epochBeganAt: tape.epochBeganAt + 1, after: 7, first: 0, texts: [], notes: {} }
     await other.publish('other.1', encodeBatch({ ...batch, keepAfter: null, lastSeqs: [], resigns: false }), 0)
-    const reopened = await open()
-    onTestFinished(async () => {
-      for (const opened of [reopened, other, connection]) await opened.close()
-      rmSync(dir, { recursive: true, force: true })
-    })
+    const reopened = await openProcess('LOST', { dataDir: dir })
     expect([reopened.epoch, reopened.end()]).toEqual(['another', 7])
   })
 
   it('gives up the lead when a batch of another process comes, as after a pause', async () => {
-    const settings = { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'PAUSED', natsReplicas: 1 }
-    const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
-      nats: settings,
-      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
-    })
-    const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
-    onTestFinished(async () => {
-      await tape.close()
-      await other.close()
-    })
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const tape = await openLeader('PAUSED')
+    const other = openStream('PAUSED')
     const changes: boolean[] = []
     tape.leadership.subscribe((isLeading) => changes.push(isLeading))
     const batch = { epoch: tape.epoch, epochBeganAt: tape.epochBeganAt, after: tape.end(), first: 0, texts: [], notes: {} }
@@ -200,18 +198,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   })
 
   it('does not take a batch twice, under its own id or another', async () => {
-    const settings = { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'TWICE', natsReplicas: 1 }
-    const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
-      nats: settings,
-      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
-    })
-    const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
-    onTestFinished(async () => {
-      await tape.close()
-      await other.close()
-    })
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const tape = await openLeader('TWICE')
+    const other = openStream('TWICE')
     await other.whenConnected(1_000)
     await tape.append([transfer({ at: NOON })])
     const { seq, id } = tape.point
@@ -230,13 +218,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   it('gives up the lead where too much waits for a server that hangs, and leads again later', async () => {
     const server = await NatsServer.start()
     onTestFinished(() => server.remove())
-    const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
-      nats: { natsUrl: [server.url], natsCredentials: undefined, natsStream: 'HUNG', natsReplicas: 1 },
-      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
-    })
-    onTestFinished(() => tape.close())
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const tape = await openLeader('HUNG', {}, server.url)
     const [first] = await tape.append([transfer({ at: NOON })])
     server.signal('SIGSTOP')
     const thousand = Array.from({ length: 1_000 }, (_, nth) => transfer({ at: NOON, nth }))
@@ -252,27 +234,27 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     expect([entries[0], entries.at(-1)]).toEqual([first, next])
   })
 
-  const denied = 'authorization { users = [{ user: relay, password: secret, permissions: { publish: { deny: "refused" } } }] }'
-  const refused = async (use: (refusing: RefusingStream) => Promise<void>, config = '') => {
+  const startServer = async (config: string) => {
     const folder = createTempFolder()
     const file = join(folder, 'nats.conf')
     writeFileSync(file, config)
     const server = await NatsServer.start(['-c', file])
-    const url = server.url.replace('//', '//relay:secret@')
-    const warnings: string[] = []
-    const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
-      nats: { natsUrl: [url], natsCredentials: undefined, natsStream: 'REFUSED', natsReplicas: 1 },
-      ...{ onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
-      warn: (kind, detail) => warnings.push([kind, ...Object.values(detail as object)].join(': ')),
-    })
-    const connection = await connect({ servers: url.replace(/.*@/, ''), user: 'relay', pass: 'secret' })
     onTestFinished(async () => {
-      await tape.close()
-      await connection.close()
       await server.remove()
       rmSync(folder, { recursive: true })
     })
+    return { server, file }
+  }
+
+  const denied = 'authorization { users = [{ user: relay, password: secret, permissions: { publish: { deny: "refused" } } }] }'
+  const refused = async (use: (refusing: RefusingStream) => Promise<void>, config = '') => {
+    const { server, file } = await startServer(config)
+    const url = server.url.replace('//', '//relay:secret@')
+    const warnings: string[] = []
+    const warn = (kind: string, detail: unknown) => warnings.push([kind, ...Object.values(detail as object)].join(': '))
+    const tape = await openProcess('REFUSED', { warn }, url)
+    const connection = await connect({ servers: url.replace(/.*@/, ''), user: 'relay', pass: 'secret' })
+    onTestFinished(() => connection.close())
     const { streams } = await jetstreamManager(connection)
     const update = async (change: Partial<StreamConfig>) => void (await streams.update('REFUSED', change))
     const reload = (changed: string) => {
@@ -329,25 +311,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   })
 
   const openLimited = async (config: string) => {
-    const folder = createTempFolder()
-    const file = join(folder, 'nats.conf')
-    writeFileSync(file, config)
-    const server = await NatsServer.start(['-c', file])
-    const opened: { close: () => Promise<unknown> }[] = []
-    onTestFinished(async () => {
-      for (const one of opened.reverse()) await one.close()
-      await server.remove()
-      rmSync(folder, { recursive: true })
-    })
-    const open = async (mayLead: boolean) => {
-      const tape = await openJetStreamTape({
-        ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead },
-        nats: { natsUrl: [server.url], natsCredentials: undefined, natsStream: 'LIMITED', natsReplicas: 1 },
-        ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
-      })
-      opened.push(tape)
-      return tape
-    }
+    const { server, file } = await startServer(config)
+    const open = (mayLead: boolean) => openProcess('LIMITED', { mayLead }, server.url)
     const limitStream = async (max_msg_size: number) => {
       const connection = await connect({ servers: server.url.replace('nats://', '') })
       const { streams } = await jetstreamManager(connection)
@@ -404,23 +369,14 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   })
 
   it('begins a new epoch in an empty folder after a purge, once no leader is heard', async () => {
-    const open = () =>
-      openJetStreamTape({
-        ...{ ...unboundedOptions, random: Math.random, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
-        nats: { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'PURGED', natsReplicas: 1 },
-        ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
-      })
-    const tape = await open()
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const tape = await openLeader('PURGED', { random: Math.random })
     await tape.append([transfer({ at: NOON })])
     await tape.close()
     const connection = await connect({ servers: nats.url.replace('nats://', '') })
     const { streams } = await jetstreamManager(connection)
     await streams.purge('PURGED')
     await connection.close()
-    const other = await open()
-    onTestFinished(() => other.close())
-    await vi.waitFor(() => expect(other.isLeading).toBe(true))
+    const other = await openLeader('PURGED', { random: Math.random })
     expect(other.epoch).not.toBe(tape.epoch)
     expect(await other.append([transfer({ at: NOON })])).toHaveLength(1)
   })
