@@ -51,8 +51,8 @@ describe('a request', () => {
   })
 
   it('clears an option with null and keeps options that it does not name', () => {
-    const cleared = { types: null, since: null, min_value: null, min_shares: null, account: null }
-    expect(read({ type: 'subscribe', ...cleared })).toEqual({ type: 'subscribe', ...cleared })
+    const cleared = { types: null, since: null, snapshot: null, stage: null, min_value: null, min_shares: null, account: null }
+    expect(read({ type: 'subscribe', req: null, ...cleared })).toEqual({ type: 'subscribe', req: undefined, ...cleared })
     expect(read({ type: 'subscribe' })).toEqual({ type: 'subscribe' })
   })
 
@@ -134,15 +134,5 @@ describe('a request', () => {
       }),
       { numRuns: 200 },
     )
-  })
-})
-
-describe('a null in a request', () => {
-  it('clears an option, and counts as no req', () => {
-    expect(read({ type: 'subscribe', req: null, symbols: ['AAPLc'], snapshot: null, stage: null })).toMatchObject({
-      req: undefined,
-      snapshot: null,
-      stage: null,
-    })
   })
 })

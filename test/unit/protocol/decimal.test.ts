@@ -12,19 +12,27 @@ import {
 } from '../../../src/protocol/decimal.ts'
 import { DecimalText, scalars } from '../../../src/protocol/fields.ts'
 
-/** An independent implementation. It never rounds by itself: every divisor is a power of ten, and tests call `round`. */
+/** An independent implementation with every digit. Powers of ten go into the exponent, so it never divides. */
 const ReferenceDecimal = Big()
-ReferenceDecimal.DP = 1_000
-ReferenceDecimal.PE = 10_000
-ReferenceDecimal.NE = -10_000
+ReferenceDecimal.PE = 100_000
+ReferenceDecimal.NE = -100_000
 const DOWN = 0
 const HALF_UP = 1
 const reference = (text: string) => new ReferenceDecimal(text)
-const tenTo = (power: number) => reference(`1e${power}`)
+const scaled = (units: bigint, scale = 0) => reference(`${units}e${-scale}`)
 
 const RUNS = { numRuns: 300 }
-const raws = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
-const decimals = fc.integer({ min: 0, max: 36 })
+const MAX_UINT256 = 2n ** 256n - 1n
+const MAX_DECIMALS = 77
+const MULTIPLIER_SCALE = 18
+
+/** As many small numbers as large ones. Drawn uniformly, nearly all would have every digit. */
+const wholes = fc
+  .tuple(fc.bigInt({ min: 0n, max: MAX_UINT256 }), fc.integer({ min: 0, max: 256 }))
+  .map(([bits, shift]) => bits >> BigInt(shift))
+const raws = fc.oneof(wholes, fc.constantFrom(0n, 1n, MAX_UINT256, MAX_UINT256 - 1n, 10n ** 77n, 10n ** 77n - 1n))
+const decimals = fc.integer({ min: 0, max: MAX_DECIMALS })
+const multipliers = fc.oneof(wholes, fc.constantFrom(1n, 10n ** 18n, 10n ** 18n - 1n, 1_000_537_939_576_369_481n, MAX_UINT256))
 const digits = (min: number, max: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { minLength: min, maxLength: max }).map((list) => list.join(''))
 /** JSON numbers, each with or without a sign, a fraction and an exponent. */
@@ -39,9 +47,25 @@ const jsonNumbers = fc
     ([sign, whole, fraction, exponent]) =>
       `${sign}${whole}${fraction === null ? '' : `.${fraction}`}${exponent ? exponent.join('') : ''}`,
   )
-const positives = fc
-  .tuple(fc.bigInt({ min: 1n, max: 10n ** 24n }), fc.integer({ min: 0, max: 18 }))
-  .map(([units, scale]): Decimal => ({ units, scale }))
+/** JSON numbers with many digits, a fraction, an exponent, both or neither. */
+const prices = fc
+  .tuple(wholes, fc.integer({ min: 0, max: 90 }), fc.integer({ min: -60, max: 60 }), fc.constantFrom('', 'e', 'E', 'e+'))
+  .map(([units, fraction, power, sign]) => {
+    const digits = units.toString().padStart(fraction + 1, '0')
+    const mantissa = fraction === 0 ? digits : `${digits.slice(0, -fraction)}.${digits.slice(-fraction)}`
+    if (sign === '') return mantissa
+    return `${mantissa}${sign}${sign === 'e+' ? Math.abs(power) : power}`
+  })
+
+/** Digits on both sides of the point, up to the bound. */
+const longest = fc
+  .tuple(
+    fc.constantFrom('', '-'),
+    fc.stringMatching(/^[1-9]?[0-9]{1,399}$/),
+    fc.stringMatching(/^[0-9]{0,400}$/),
+    fc.integer({ min: -400, max: 400 }),
+  )
+  .map(([sign, whole, fraction, power]) => `${sign}${whole}${fraction && `.${fraction}`}e${power}`)
 
 const read = (text: string): Decimal => {
   const value = parseDecimal(text)
@@ -65,8 +89,15 @@ describe('a decimal', () => {
     ['-0.25', '-0.25'],
     ['1.000537939576369481', '1.000537939576369481'],
     ['0.1e-399', `0.${'0'.repeat(399)}1`],
+    ['1e-399', `0.${'0'.repeat(398)}1`],
+    ['-1e-400', `-0.${'0'.repeat(399)}1`],
+    ['9.99e399', `999${'0'.repeat(397)}`],
+    [`-${'9'.repeat(400)}.${'9'.repeat(400)}`, `-${'9'.repeat(400)}.${'9'.repeat(400)}`],
+    ['-0.000e-397', '0'],
+    ['1e-0000000005', '0.00001'],
   ])('%s is formatted as %s', (text, written) => {
     expect(formatDecimal(read(text))).toBe(written)
+    expect(formatDecimal(read(written))).toBe(written)
   })
 
   it.each([
@@ -81,13 +112,19 @@ describe('a decimal', () => {
     '1e',
     'e5',
     '1e99999',
-    '1e401',
+    '1e400',
+    '10e399',
     '1e-401',
+    '0.1e-400',
     'NaN',
     'Infinity',
     '١',
     '1\n',
     '9'.repeat(401),
+    `0.${'1'.repeat(401)}`,
+    `1e${'9'.repeat(700)}`,
+    `1e-${'9'.repeat(700)}`,
+    `0.${'0'.repeat(900)}`,
   ])('does not parse from %j', (text) => {
     expect(parseDecimal(text)).toBeNull()
   })
@@ -103,12 +140,15 @@ describe('a decimal', () => {
 
   it('is formatted as in the contract, and parses back to itself', () => {
     fc.assert(
-      fc.property(jsonNumbers, (text) => {
-        const written = formatDecimal(read(text))
+      fc.property(fc.oneof(jsonNumbers, prices, longest), (text) => {
+        const value = parseDecimal(text)
+        if (!value) return
+        const written = formatDecimal(value)
         expect(DecimalText.safeParse(written).success && written !== '-0').toBe(true)
+        expect(compareDecimals(read(written), value)).toBe(0)
         expect(formatDecimal(read(written))).toBe(written)
       }),
-      RUNS,
+      { numRuns: 2_000 },
     )
   })
 
@@ -143,83 +183,86 @@ describe('a decimal', () => {
   })
 })
 
-describe('the amount', () => {
-  it('is raw / 10^decimals, exactly', () => {
+describe('ten thousand random movements, large and small', () => {
+  it('have the amount, the shares and the reference value that big.js computes', () => {
     fc.assert(
-      fc.property(raws, decimals, (raw, places) => {
-        const amount = amountOf(raw, places)
-        expect(reference(amount).eq(reference(raw.toString()).div(tenTo(places)))).toBe(true)
-        expect(DecimalText.safeParse(amount).success).toBe(true)
+      fc.property(raws, decimals, multipliers, prices, (raw, places, multiplier, price) => {
+        const factor = { units: multiplier, scale: MULTIPLIER_SCALE }
+        const shares = scaled(raw).times(scaled(multiplier, MULTIPLIER_SCALE)).round(0, DOWN)
+        const value = scaled(raw, places).times(reference(price)).round(2, HALF_UP)
+        const actual = [
+          amountOf(raw, places),
+          sharesOf(raw, factor, places),
+          sharesOf(raw, read(formatDecimal(factor)), places),
+          referenceValueOf(raw, places, read(price)),
+        ]
+        const expectedShares = scaled(BigInt(shares.toFixed()), places).toFixed()
+        const expected = [scaled(raw, places).toFixed(), expectedShares, expectedShares, value.toFixed(2)]
+        if (actual.some((one, index) => one !== expected[index])) expect(actual).toEqual(expected)
       }),
-      RUNS,
+      { numRuns: 10_000 },
+    )
+  })
+})
+
+describe('at a rounding boundary', () => {
+  const cents = fc.bigInt({ min: 0n, max: 10n ** 30n })
+
+  it('a reference value is rounded half up: exactly at .5 up, just below it down', () => {
+    fc.assert(
+      fc.property(cents, decimals, fc.integer({ min: 0, max: 60 }), (whole, places, more) => {
+        const half = { units: (whole * 10n + 5n) * 10n ** BigInt(more), scale: 3 + more }
+        const below = { units: half.units * 10n - 1n, scale: half.scale + 1 }
+        const one = 10n ** BigInt(places)
+        expect(referenceValueOf(one, places, half)).toBe(scaled(whole + 1n, 2).toFixed(2))
+        expect(referenceValueOf(one, places, below)).toBe(scaled(whole, 2).toFixed(2))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('shares are rounded down: a whole number of base units stays, just below it loses one', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 1n, max: 10n ** 59n }), decimals, (whole, places) => {
+        const factor = { units: whole * 10n ** 18n, scale: MULTIPLIER_SCALE }
+        const below = { ...factor, units: factor.units - 1n }
+        expect(sharesOf(1n, factor, places)).toBe(amountOf(whole, places))
+        expect(sharesOf(1n, below, places)).toBe(amountOf(whole - 1n, places))
+      }),
+      { numRuns: 500 },
     )
   })
 
   it.each([
     [150_000_000n, 8, '1.5'],
     [1n, 8, '0.00000001'],
-    [0n, 8, '0'],
     [7n, 0, '7'],
-  ])('of %s at %s decimals is %s', (raw, places, amount) => {
+    [MAX_UINT256, 77, '1.15792089237316195423570985008687907853269984665640564039457584007913129639935'],
+    [MAX_UINT256, 0, '115792089237316195423570985008687907853269984665640564039457584007913129639935'],
+    [1n, 77, `0.${'0'.repeat(76)}1`],
+    [0n, 77, '0'],
+  ])('the amount of %s at %s decimals is %s', (raw, places, amount) => {
     expect(amountOf(raw, places)).toBe(amount)
-  })
-})
-
-describe('the shares', () => {
-  it('are floor(raw × multiplier) / 10^decimals', () => {
-    fc.assert(
-      fc.property(raws, positives, decimals, (raw, multiplier, places) => {
-        const product = reference(raw.toString()).times(reference(formatDecimal(multiplier)))
-        const expected = product.round(0, DOWN).div(tenTo(places))
-        expect(reference(sharesOf(raw, multiplier, places)).eq(expected)).toBe(true)
-      }),
-      RUNS,
-    )
+    expect(sharesOf(raw, read('1'), places)).toBe(amount)
   })
 
-  it('are never more than the product and lose less than one base unit', () => {
-    expect(sharesOf(1n, read('1.999999999999999999'), 8)).toBe('0.00000001')
-    expect(sharesOf(1n, read('0.999999999999999999'), 8)).toBe('0')
-    expect(sharesOf(1_000_000_000n, read('1.000537939576369481'), 8)).toBe('10.00537939')
-  })
-
-  it('equal the amount when the multiplier is 1', () => {
-    fc.assert(
-      fc.property(raws, decimals, (raw, places) => {
-        expect(sharesOf(raw, read('1'), places)).toBe(amountOf(raw, places))
-      }),
-    )
-  })
-})
-
-describe('the reference value', () => {
-  it('is amount × price, half up, and always has two decimals', () => {
-    fc.assert(
-      fc.property(raws, decimals, positives, (raw, places, price) => {
-        const value = referenceValueOf(raw, places, price)
-        const product = reference(raw.toString())
-          .div(tenTo(places))
-          .times(reference(formatDecimal(price)))
-        expect(value).toBe(product.round(2, HALF_UP).toFixed(2))
-        expect(scalars.MoneyText.safeParse(value).success).toBe(true)
-      }),
-      RUNS,
-    )
+  it.each([
+    [1n, '1.999999999999999999', '0.00000001'],
+    [1n, '0.999999999999999999', '0'],
+    [1_000_000_000n, '1.000537939576369481', '10.00537939'],
+  ])('the shares of %s at a multiplier of %s are %s', (raw, multiplier, shares) => {
+    expect(sharesOf(raw, read(multiplier), 8)).toBe(shares)
   })
 
   it.each([
     ['0.005', '0.01'],
     ['0.00499999999999', '0.00'],
-    ['0.015', '0.02'],
     ['2.675', '2.68'],
     ['231.5', '231.50'],
     ['999.995', '1000.00'],
     ['7', '7.00'],
-  ])('of one token at %s is %s', (price, value) => {
+  ])('the reference value of one token at %s is %s', (price, value) => {
     expect(referenceValueOf(100_000_000n, 8, read(price))).toBe(value)
-  })
-
-  it('of zero tokens is 0.00', () => {
-    expect(referenceValueOf(0n, 8, read('324.3014'))).toBe('0.00')
+    expect(scalars.MoneyText.safeParse(value).success).toBe(true)
   })
 })

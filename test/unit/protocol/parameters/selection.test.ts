@@ -99,17 +99,20 @@ describe('a query', () => {
     const { code, reason, message, details } = refusalOf(() => readParameter(name, text))
     expect([code, reason]).toEqual([400, 'bad_parameter'])
     expect(message).toMatch(new RegExp(`^${name}(\\.\\d+)?: .+\\.$`))
-    expect(String(details.parameter)).toMatch(new RegExp(`^${name}`))
+    expect(details.parameter).toBe(name)
   })
 
   it.each(['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'account', 'heartbeat', 'format', 'events'])(
     'refuses %s when it is given twice',
     (name) => {
-      const { code, message } = refusalOf(() => readText(`${name}=a&${name}=a`))
-      expect(code).toBe(400)
-      expect(message).toBe(`${name}: given 2 times; give it once.`)
+      const refusal = refusalOf(() => readText(`${name}=a&${name}=a`))
+      expect(refusal).toMatchObject({ code: 400, message: `${name}: given 2 times; give it once.`, details: { parameter: name } })
     },
   )
+
+  it('says what an address is', () => {
+    expect(refusalOf(() => readParameter('account', '0x12')).message).toBe('account: must be an address of 40 hex digits.')
+  })
 
   it('lists the known types when one is unknown', () => {
     const { message } = refusalOf(() => readParameter('types', 'trade'))
@@ -223,6 +226,7 @@ describe('the parameter since', () => {
     '2026-13-20T14:00:00Z',
     '2026-11-20T25:00:00Z',
     '2026-11-32T00:00:00Z',
+    '2026-02-30T00:00:00Z',
     '1763647200',
     'k3f9a1',
     'K3F9A1.1',
@@ -337,23 +341,5 @@ describe('the options of a selection', () => {
     })
     const fromQuery = readText(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&account=${account},${other}`)
     expect(patchOptions(defaultSelectionOptions, fromQuery)).toEqual(patchOptions(defaultSelectionOptions, fromMessage))
-  })
-})
-
-describe('an invalid value', () => {
-  it('of account gets a sentence about what an address is', () => {
-    expect(refusalOf(() => readParameter('account', '0x12')).message).toBe('account: must be an address of 40 hex digits.')
-  })
-
-  it('of since includes a day that is not in the calendar', () => {
-    expect(refusalOf(() => readParameter('since', '2026-02-30T00:00:00Z')).code).toBe(400)
-  })
-
-  it('is named in the details when a parameter is given twice', () => {
-    expect(refusalOf(() => readText('since=now&since=now')).details).toEqual({ parameter: 'since' })
-  })
-
-  it('inside a list has the name of its parameter in the details', () => {
-    expect(refusalOf(() => readParameter('symbols', 'x'.repeat(200))).details).toEqual({ parameter: 'symbols' })
   })
 })

@@ -1,321 +1,238 @@
 import { createHash } from 'node:crypto'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import { Update } from '../../../../src/protocol/updates.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
-import type { Entry } from '../../../../src/relay/tape/tape.ts'
+import type { Update } from '../../../../src/protocol/updates.ts'
 import { blockHash, txHash, word } from '../chain/node-json.ts'
-import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, TESLA, tesla } from '../tokens/stock-records.ts'
 import {
   type LogPosition,
   listEvent,
+  openIngest,
   openReducer,
+  partial,
   pendingLogEvent,
+  play,
+  type Step,
   sealedEvent,
   statusEvent,
   subscribedEvent,
 } from './reducer-fixture.ts'
 
-const other = TESLA as Hex
-const A = txHash(5, 1)
-const B = txHash(5, 2)
-const key = (index: number, tx: Hex = A, block = 5): string => `${block}-${tx}-${index}`
-/** A transfer in block 5, of transaction A unless named. */
-const movedAt = (index: number, raw: bigint, tx: Hex = A): LogPosition & { index: number } => ({ block: 5, index, raw, tx })
+type Moved = LogPosition & { readonly index: number }
+const transactions = { A: txHash(5, 1), B: txHash(5, 2), C: txHash(5, 3) }
+const nameOf = new Map<string, string>(Object.entries(transactions).map(([name, hash]) => [hash, name]))
+/** A transfer of a transaction, in block 5 unless moved to another. */
+const movedBy =
+  (name: keyof typeof transactions) =>
+  (index: number, raw = 1n): Moved => ({ block: 5, index, raw, tx: transactions[name] })
+const [A, B, C] = [movedBy('A'), movedBy('B'), movedBy('C')]
+const ofTesla = (moved: Moved): Moved => ({ ...moved, address: TESLA as Hex })
+const inBlock = (block: number, moved: Moved): Moved => ({ ...moved, block })
 
-/** A reducer with two listed tokens that summarises what it publishes. */
-const openListed = async () => {
-  const openedTape = await openTestTape()
-  onTestFinished(() => openedTape.close())
-  const fixture = await openReducer(openedTape.tape)
-  await fixture.publish(listEvent(apple(), tesla()), subscribedEvent, statusEvent('pendingLogs'))
-  const publish = async (...batch: IngestEvent[]) => (await fixture.publish(...batch)).map(summarise)
-  return { openedTape, ...fixture, publish }
+const push = (...moved: readonly LogPosition[]) => moved.map((one) => pendingLogEvent(one))
+const block = (...moved: readonly Moved[]) => sealedEvent(5, moved)
+const block6 = (...moved: readonly Moved[]) => sealedEvent(6, moved)
+const fork = (...moved: readonly Moved[]) => sealedEvent(5, moved, { hash: word(0xf0) })
+const reorg = { type: 'reorg', from: 5 } as const
+const delisting = { type: 'list', tokens: [] } as const
+
+/** `A0` is the first log of transaction A in block 5, `A0 in 6` the one of block 6. */
+const nameOfKey = (key: string): string => {
+  const [number, tx = '', index] = key.split('-')
+  return `${nameOf.get(tx) ?? tx}${index}${number === '5' ? '' : ` in ${number}`}`
 }
-
-/** Checks an update against the contract and summarises it. */
-const summarise = ({ update, text }: Entry): string => {
-  expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
+const tell = (update: Update): string => {
   switch (update.type) {
     case 'retract':
-      return `retract ${update.key} ${update.reason}${update.replaced_by ? ` by ${update.replaced_by}` : ''}`
+      return `retract ${nameOfKey(update.key)} ${update.reason}${update.replaced_by ? ` by ${nameOfKey(update.replaced_by)}` : ''}`
     case 'amend':
-      return `amend ${update.key} ${update.changed.join()}`
-    case 'seal':
-      return `seal ${update.symbol} ${update.keys.join()}${update.late_keys.length > 0 ? ` late ${update.late_keys.join()}` : ''}`
+      return `amend ${nameOfKey(update.key)} ${update.changed.join()}`
+    case 'seal': {
+      const late = update.late_keys.length > 0 ? ` late ${update.late_keys.map(nameOfKey).join()}` : ''
+      return `seal ${update.symbol === 'AAPLc' ? '' : `${update.symbol} `}${update.keys.map(nameOfKey).join()}${late}`
+    }
     default:
-      return 'stage' in update && 'key' in update ? `${update.stage} ${update.key}${update.late ? ' late' : ''}` : update.type
+      return 'stage' in update && 'key' in update
+        ? `${update.stage} ${nameOfKey(update.key ?? '')}${update.late ? ' late' : ''}`
+        : update.type
   }
 }
+const listing = [listEvent(apple(), tesla()), subscribedEvent, statusEvent('pendingLogs')]
+const openListed = (retentionMs?: number) => openIngest(tell, { first: listing, ...(retentionMs && { retentionMs }) })
+const CONTENT = 'raw,amount,shares'
 
 describe('a pre-confirmed key', () => {
-  it('is sealed if its block contains it', async () => {
-    const { publish } = await openListed()
-    expect(await publish(pendingLogEvent(movedAt(0, 1n)))).toEqual([`preconfirmed ${key(0)}`])
-    expect(await publish(sealedEvent(5, [movedAt(0, 1n)]))).toEqual([`seal AAPLc ${key(0)}`])
-  })
-
-  it('is retracted if its block lacks it', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    expect(await publish(sealedEvent(5, []))).toEqual([`retract ${key(0)} not_sealed`])
-  })
-
-  it('is replaced if its content has another index, and that key is not late', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 2n)))
-    expect(await publish(sealedEvent(5, [movedAt(0, 2n)]))).toEqual([
-      `retract ${key(0)} not_sealed`,
-      `retract ${key(1)} replaced by ${key(0)}`,
-      `sealed ${key(0)}`,
-      `seal AAPLc ${key(0)}`,
-    ])
-  })
-
-  it('that shifts with others is published again in log order', async () => {
-    const { publish } = await openListed()
-    await publish(...[0, 1, 2].map((index) => pendingLogEvent(movedAt(index, BigInt(index) + 1n))))
-    expect(await publish(sealedEvent(5, [movedAt(0, 2n), movedAt(1, 3n)]))).toEqual([
-      `retract ${key(0)} not_sealed`,
-      `retract ${key(1)} replaced by ${key(0)}`,
-      `retract ${key(2)} replaced by ${key(1)}`,
-      `sealed ${key(0)}`,
-      `sealed ${key(1)}`,
-      `seal AAPLc ${key(0)},${key(1)}`,
-    ])
-  })
-
-  it('with the same content as another keeps its index', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(1, 7n)), pendingLogEvent(movedAt(2, 7n)))
-    expect(await publish(sealedEvent(5, [movedAt(0, 7n), movedAt(1, 7n)]))).toEqual([
-      `retract ${key(2)} replaced by ${key(0)}`,
-      `sealed ${key(0)}`,
-      `seal AAPLc ${key(0)},${key(1)}`,
-    ])
+  it.each<[string, ...Step[]]>([
+    ['is sealed if its block contains it', [push(A(0)), 'preconfirmed A0'], [block(A(0)), 'seal A0']],
+    ['is retracted if its block lacks it', [push(A(0)), 'preconfirmed A0'], [block(), 'retract A0 not_sealed']],
+    [
+      'is replaced if its content has another index, and that key is not late',
+      [push(A(0, 1n), A(1, 2n)), 'preconfirmed A0, preconfirmed A1'],
+      [block(A(0, 2n)), 'retract A0 not_sealed, retract A1 replaced by A0, sealed A0, seal A0'],
+    ],
+    [
+      'that shifts with others is published again in log order',
+      [push(A(0, 1n), A(1, 2n), A(2, 3n)), 'preconfirmed A0, preconfirmed A1, preconfirmed A2'],
+      [
+        block(A(0, 2n), A(1, 3n)),
+        'retract A0 not_sealed, retract A1 replaced by A0, retract A2 replaced by A1, sealed A0, sealed A1, seal A0,A1',
+      ],
+    ],
+    [
+      'with the same content as another keeps its index',
+      [push(A(1, 7n), A(2, 7n)), 'preconfirmed A1, preconfirmed A2'],
+      [block(A(0, 7n), A(1, 7n)), 'retract A2 replaced by A0, sealed A0, seal A0,A1'],
+    ],
+    [
+      'is replaced by the other key of the same content if one of them is gone',
+      [push(A(1, 7n), A(2, 7n)), 'preconfirmed A1, preconfirmed A2'],
+      [block(A(1, 7n)), 'retract A2 replaced by A1, seal A1'],
+    ],
+    [
+      'is never amended if its content moved within the transaction',
+      [push(A(1, 7n), A(2, 7n), A(3, 8n)), 'preconfirmed A1, preconfirmed A2, preconfirmed A3'],
+      [
+        block(A(2, 9n), A(3, 7n), A(4, 8n)),
+        'retract A1 replaced by A3, retract A2 replaced by A3, retract A3 replaced by A4, ' +
+          'sealed A2 late, sealed A3, sealed A4, seal A2,A3,A4 late A2',
+      ],
+    ],
+    [
+      'is amended if its block has other content',
+      [push(A(0)), 'preconfirmed A0'],
+      [block(A(0, 9n)), `amend A0 ${CONTENT}, seal A0`],
+    ],
+    [
+      'is retracted if the log is of another token, and the other is published',
+      [push(A(0)), 'preconfirmed A0'],
+      [block(ofTesla(A(0))), 'retract A0 not_sealed, sealed A0 late, seal TSLAc A0 late A0'],
+    ],
+    [
+      'is replaced if its transaction is sealed in an earlier block',
+      [push(inBlock(6, A(0))), 'preconfirmed A0 in 6'],
+      [block(A(3)), 'sealed A3 late, seal A3 late A3'],
+      [block6(), 'retract A0 in 6 replaced by A3'],
+    ],
+    [
+      'is retracted with its own block if its transaction moves to a later one',
+      [push(A(0)), 'preconfirmed A0'],
+      [block(), 'retract A0 not_sealed'],
+      [push(inBlock(6, A(0))), 'preconfirmed A0 in 6'],
+      [block6(A(0)), 'seal A0 in 6'],
+    ],
+    [
+      'is not replaced by a key that is only pre-confirmed',
+      [push(A(0), inBlock(6, A(0))), 'preconfirmed A0, preconfirmed A0 in 6'],
+      [block(), 'retract A0 not_sealed'],
+    ],
+    [
+      'of a token that was delisted meanwhile is still sealed or retracted',
+      [[...push(A(0), B(1)), delisting], 'preconfirmed A0, preconfirmed B1, token, token'],
+      [sealedEvent(5, [B(1)], { addresses: [APPLE as Hex] }), 'retract A0 not_sealed, seal B1'],
+    ],
+    [
+      'of a block with logs that cannot be read stays open until the block can be read, and what can be read is sealed',
+      [push(A(0), B(1)), 'preconfirmed A0, preconfirmed B1'],
+      [partial(block(B(1))), 'seal B1'],
+      [block(A(0), B(1)), 'seal A0,B1'],
+    ],
+    [
+      'of a sealed token keeps its seal when its block is read again and cannot be read whole',
+      [block(A(0), B(1)), 'sealed A0 late, sealed B1 late, seal A0,B1 late A0,B1'],
+      [partial(block(A(0))), ''],
+      [partial(block()), ''],
+      [block(A(0), B(1)), ''],
+    ],
+    [
+      'of a block that a reorg replaced keeps its seal until the new block can be read whole',
+      [[block(A(0)), reorg], 'sealed A0 late, seal A0 late A0'],
+      [partial(fork(B(1))), ''],
+      [fork(B(1)), 'retract A0 reorg, sealed B1 late, seal B1 late B1'],
+    ],
+    [
+      'of such a block is amended by its own log',
+      [push(A(0)), 'preconfirmed A0'],
+      [partial(block(A(0, 2n))), `amend A0 ${CONTENT}, seal A0`],
+    ],
+    [
+      'of a token outside the settled addresses stays open',
+      [push(A(0)), 'preconfirmed A0'],
+      [sealedEvent(5, [], { addresses: [TESLA as Hex] }), ''],
+      [block(A(0)), 'seal A0'],
+    ],
+  ])('%s', async (_, ...steps) => {
+    await play(await openListed(), steps)
   })
 
   it('is amended while it is open if other content is pushed, and sealed with that', async () => {
-    const { publish, openedTape } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    expect(await publish(pendingLogEvent(movedAt(0, 2n)), pendingLogEvent(movedAt(0, 2n)))).toEqual([
-      `amend ${key(0)} raw,amount,shares`,
+    const ingest = await openListed()
+    await play(ingest, [
+      [push(A(0, 1n)), 'preconfirmed A0'],
+      [push(A(0, 2n), A(0, 2n)), `amend A0 ${CONTENT}`],
+      [push(A(0, 30n)), `amend A0 ${CONTENT}`],
     ])
-    expect(await publish(pendingLogEvent(movedAt(0, 30n)))).toEqual([`amend ${key(0)} raw,amount,shares`])
-    const [amend] = (await openedTape.tape.readAfter(0, 100)).slice(-1).map(({ update }) => update)
+    const amend = (await ingest.updates()).at(-1)
     expect(amend).toMatchObject({ update: { stage: 'preconfirmed', block: { hash: null }, raw: '30' } })
-    const again = await openReducer(await openedTape.crash())
-    expect((await again.publish(sealedEvent(5, [movedAt(0, 30n)]))).map(summarise)).toEqual([`seal AAPLc ${key(0)}`])
+    await play(ingest, ['crash', [block(A(0, 30n)), 'seal A0']])
   })
 
   it('keeps its first content if a poll returns other content', async () => {
-    const { publish, counts } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    expect(await publish(pendingLogEvent(movedAt(0, 2n), { via: 'poll' }))).toEqual([])
-    expect(counts.repeated).toBe(1)
-  })
-
-  it('is replaced by the other key of the same content if one of them is gone', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(1, 7n)), pendingLogEvent(movedAt(2, 7n)))
-    expect(await publish(sealedEvent(5, [movedAt(1, 7n)]))).toEqual([
-      `retract ${key(2)} replaced by ${key(1)}`,
-      `seal AAPLc ${key(1)}`,
+    const ingest = await openListed()
+    await play(ingest, [
+      [push(A(0, 1n)), 'preconfirmed A0'],
+      [pendingLogEvent(A(0, 2n), { via: 'poll' }), ''],
     ])
-  })
-
-  it('is never amended if its content moved within the transaction', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(1, 7n)), pendingLogEvent(movedAt(2, 7n)), pendingLogEvent(movedAt(3, 8n)))
-    expect(await publish(sealedEvent(5, [movedAt(2, 9n), movedAt(3, 7n), movedAt(4, 8n)]))).toEqual([
-      `retract ${key(1)} replaced by ${key(3)}`,
-      `retract ${key(2)} replaced by ${key(3)}`,
-      `retract ${key(3)} replaced by ${key(4)}`,
-      `sealed ${key(2)} late`,
-      `sealed ${key(3)}`,
-      `sealed ${key(4)}`,
-      `seal AAPLc ${key(2)},${key(3)},${key(4)} late ${key(2)}`,
-    ])
-  })
-
-  it('is amended if its block has other content', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    expect(await publish(sealedEvent(5, [movedAt(0, 9n)]))).toEqual([`amend ${key(0)} raw,amount,shares`, `seal AAPLc ${key(0)}`])
+    expect(ingest.counts.repeated).toBe(1)
   })
 
   it('is amended if its type changes, and sealed as that type', async () => {
-    const { publish, openedTape } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    const sealed = sealedEvent(5, [movedAt(0, 1n)])
-    const [block] = sealed.blocks
-    const logs = (block?.logs ?? []).map((log) => ({ ...log, topics: [word(1)] }))
-    await publish({ ...sealed, blocks: sealed.blocks.map((sealedBlock) => ({ ...sealedBlock, logs })) })
-    const [amend, seal] = (await openedTape.tape.readAfter(0, 100)).slice(-2).map(({ update }) => update)
+    const ingest = await openListed()
+    const sealed = block(A(0))
+    const blocks = sealed.blocks.map((one) => ({ ...one, logs: one.logs.map((log) => ({ ...log, topics: [word(1)] })) }))
+    await ingest.publish(...push(A(0)), { ...sealed, blocks })
+    const [amend, seal] = (await ingest.updates()).slice(-2)
     expect(amend).toMatchObject({ type: 'amend', fact_type: 'transfer', update: { type: 'log', stage: 'sealed' } })
     expect(seal).toMatchObject({ type: 'seal', types: ['log'] })
   })
 
-  it('is retracted if the log is of another token, and the other is published', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    expect(await publish(sealedEvent(5, [{ ...movedAt(0, 1n), address: other }]))).toEqual([
-      `retract ${key(0)} not_sealed`,
-      `sealed ${key(0)} late`,
-      `seal TSLAc ${key(0)} late ${key(0)}`,
-    ])
-  })
-
-  it('is replaced if its transaction is sealed in an earlier block', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent({ ...movedAt(0, 1n), block: 6 }))
-    expect(await publish(sealedEvent(5, [movedAt(3, 1n)]))).toEqual([
-      `sealed ${key(3)} late`,
-      `seal AAPLc ${key(3)} late ${key(3)}`,
-    ])
-    expect(await publish(sealedEvent(6, []))).toEqual([`retract ${key(0, A, 6)} replaced by ${key(3)}`])
-  })
-
-  it('is retracted with its own block if its transaction moves to a later one', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    expect(await publish(sealedEvent(5, []))).toEqual([`retract ${key(0)} not_sealed`])
-    expect(await publish(pendingLogEvent({ ...movedAt(0, 1n), block: 6 }))).toEqual([`preconfirmed ${key(0, A, 6)}`])
-    expect(await publish(sealedEvent(6, [movedAt(0, 1n)]))).toEqual([`seal AAPLc ${key(0, A, 6)}`])
-  })
-
-  it('is not replaced by a key that is only pre-confirmed', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent({ ...movedAt(0, 1n), block: 6 }))
-    expect(await publish(sealedEvent(5, []))).toEqual([`retract ${key(0)} not_sealed`])
-  })
-
   it('that is pushed after its block was settled is dropped', async () => {
-    const { publish, counts } = await openListed()
-    await publish(sealedEvent(5, [movedAt(0, 1n)]))
-    expect(await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 1n)), pendingLogEvent({ block: 4 }))).toEqual(
-      [],
-    )
-    expect(counts.repeated).toBe(3)
-  })
-
-  it('of a token that was delisted meanwhile is still sealed or retracted', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 1n, B)), { type: 'list', tokens: [] })
-    expect(await publish(sealedEvent(5, [movedAt(1, 1n, B)], { addresses: [APPLE as Hex] }))).toEqual([
-      `retract ${key(0)} not_sealed`,
-      `seal AAPLc ${key(1, B)}`,
+    const ingest = await openListed()
+    await play(ingest, [
+      [block(A(0)), 'sealed A0 late, seal A0 late A0'],
+      [push(A(0), A(1), { block: 4 }), ''],
     ])
-  })
-
-  it('of a block with logs that cannot be read stays open until the block can be read, and what can be read is sealed', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 1n, B)))
-    const partial = sealedEvent(5, [movedAt(1, 1n, B)])
-    const blocks = partial.blocks.map((block) => ({ ...block, isPartial: true as const }))
-    expect(await publish({ ...partial, blocks })).toEqual([`seal AAPLc ${key(1, B)}`])
-    expect(await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 1n, B)]))).toEqual([`seal AAPLc ${key(0)},${key(1, B)}`])
-  })
-
-  it('of a sealed token keeps its seal when its block is read again and cannot be read whole', async () => {
-    const { publish } = await openListed()
-    const whole = sealedEvent(5, [movedAt(0, 1n), movedAt(1, 1n, B)])
-    await publish(whole)
-    for (const logs of [[movedAt(0, 1n)], []]) {
-      const partial = sealedEvent(5, logs)
-      expect(
-        await publish({ ...partial, blocks: partial.blocks.map((block) => ({ ...block, isPartial: true as const })) }),
-      ).toEqual([])
-    }
-    expect(await publish(whole)).toEqual([])
-  })
-
-  it('of a block that a reorg replaced keeps its seal until the new block can be read whole', async () => {
-    const { publish } = await openListed()
-    await publish(sealedEvent(5, [movedAt(0, 1n)]), { type: 'reorg', from: 5 })
-    const replaced = sealedEvent(5, [movedAt(1, 1n, B)], { hash: blockHash(99) })
-    const blocks = replaced.blocks.map((block) => ({ ...block, isPartial: true as const }))
-    expect(await publish({ ...replaced, blocks })).toEqual([])
-    expect(await publish(replaced)).toEqual([
-      `retract ${key(0)} reorg`,
-      `sealed ${key(1, B)} late`,
-      `seal AAPLc ${key(1, B)} late ${key(1, B)}`,
-    ])
-  })
-
-  it('of such a block is amended by its own log', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    const partial = sealedEvent(5, [movedAt(0, 2n)])
-    const blocks = partial.blocks.map((block) => ({ ...block, isPartial: true as const }))
-    expect(await publish({ ...partial, blocks })).toEqual([`amend ${key(0)} raw,amount,shares`, `seal AAPLc ${key(0)}`])
-  })
-
-  it('of a token outside the settled addresses stays open', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    expect(await publish(sealedEvent(5, [], { addresses: [other] }))).toEqual([])
-    expect(await publish(sealedEvent(5, [movedAt(0, 1n)]))).toEqual([`seal AAPLc ${key(0)}`])
+    expect(ingest.counts.repeated).toBe(3)
   })
 })
 
 describe('settling a block', () => {
-  it('publishes retractions, amendments, new facts in log order, then one seal per token', async () => {
-    const { publish } = await openListed()
-    const C = txHash(5, 3)
-    await publish(
-      pendingLogEvent(movedAt(0, 1n)),
-      pendingLogEvent(movedAt(1, 1n, B)),
-      pendingLogEvent({ ...movedAt(2, 1n, C), address: other }),
-      pendingLogEvent(movedAt(3, 1n, C)),
-    )
-    const sealed = [
-      { ...movedAt(0, 4n, txHash(5, 9)), address: other },
-      movedAt(1, 2n, B),
-      { ...movedAt(2, 1n, C), address: other },
-      movedAt(3, 5n, C),
-      movedAt(4, 6n, C),
-    ]
-    expect(await publish(sealedEvent(5, sealed))).toEqual([
-      `retract ${key(0)} not_sealed`,
-      `amend ${key(1, B)} raw,amount,shares`,
-      `amend ${key(3, C)} raw,amount,shares`,
-      `sealed ${key(0, txHash(5, 9))} late`,
-      `sealed ${key(4, C)} late`,
-      `seal TSLAc ${key(0, txHash(5, 9))},${key(2, C)} late ${key(0, txHash(5, 9))}`,
-      `seal AAPLc ${key(1, B)},${key(3, C)},${key(4, C)} late ${key(4, C)}`,
-    ])
-  })
-
-  it('publishes nothing without logs or published facts', async () => {
-    const { publish } = await openListed()
-    expect(await publish(sealedEvent(5, []))).toEqual([])
-  })
-
-  it('publishes a log once that the node returns twice', async () => {
-    const { publish } = await openListed()
-    expect(await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 2n, B), movedAt(1, 2n, B)]))).toEqual([
-      `sealed ${key(0)} late`,
-      `sealed ${key(1, B)} late`,
-      `seal AAPLc ${key(0)},${key(1, B)} late ${key(0)},${key(1, B)}`,
-    ])
-  })
-
-  it('publishes nothing the second time', async () => {
-    const { publish } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)), sealedEvent(5, [movedAt(0, 1n), movedAt(1, 2n, B)]))
-    expect(await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 2n, B)]))).toEqual([])
-  })
-
-  it('publishes a log that was missing, and seals again for that token only', async () => {
-    const { publish } = await openListed()
-    const first = [movedAt(0, 1n), { ...movedAt(1, 1n, B), address: other }]
-    await publish(sealedEvent(5, first))
-    expect(await publish(sealedEvent(5, [...first, movedAt(2, 2n, B)], { newest: 8 }))).toEqual([
-      `sealed ${key(2, B)} late`,
-      `seal AAPLc ${key(0)},${key(2, B)} late ${key(2, B)}`,
-    ])
+  it.each<[string, ...Step[]]>([
+    [
+      'publishes retractions, amendments, new facts in log order, then one seal per token',
+      [push(A(0), B(1), ofTesla(C(2)), C(3)), 'preconfirmed A0, preconfirmed B1, preconfirmed C2, preconfirmed C3'],
+      [
+        block(ofTesla(B(0, 4n)), B(1, 2n), ofTesla(C(2)), C(3, 5n), C(4, 6n)),
+        `retract A0 not_sealed, amend B1 ${CONTENT}, amend C3 ${CONTENT}, sealed B0 late, sealed C4 late, ` +
+          'seal TSLAc B0,C2 late B0, seal B1,C3,C4 late C4',
+      ],
+    ],
+    ['publishes nothing without logs or published facts', [block(), '']],
+    [
+      'publishes a log once that the node returns twice',
+      [block(A(0), B(1, 2n), B(1, 2n)), 'sealed A0 late, sealed B1 late, seal A0,B1 late A0,B1'],
+    ],
+    [
+      'publishes nothing the second time',
+      [[...push(A(0)), block(A(0), B(1, 2n))], 'preconfirmed A0, sealed B1 late, seal A0,B1 late B1'],
+      [block(A(0), B(1, 2n)), ''],
+    ],
+    [
+      'publishes a log that was missing, and seals again for that token only',
+      [block(A(0), ofTesla(B(1))), 'sealed A0 late, sealed B1 late, seal A0 late A0, seal TSLAc B1 late B1'],
+      [sealedEvent(5, [A(0), ofTesla(B(1)), B(2, 2n)], { newest: 8 }), 'sealed B2 late, seal A0,B2 late B2'],
+    ],
+  ])('%s', async (_, ...steps) => {
+    await play(await openListed(), steps)
   })
 
   it.each<[string, Parameters<typeof statusEvent>[0], 'sealed' | 'backfill', boolean]>([
@@ -324,200 +241,135 @@ describe('settling a block', () => {
     ['while nothing is pre-confirmed', 'sealed', 'sealed', false],
     ['backfilled', 'sealed', 'backfill', true],
   ])('marks a new fact as late or not: %s', async (_, source, via, late) => {
-    const { publish } = await openListed()
-    await publish(statusEvent(source))
-    const published = await publish(sealedEvent(5, [movedAt(0, 1n)], { via }))
-    expect(published).toEqual(
-      late ? [`sealed ${key(0)} late`, `seal AAPLc ${key(0)} late ${key(0)}`] : [`sealed ${key(0)}`, `seal AAPLc ${key(0)}`],
-    )
+    const ingest = await openListed()
+    await ingest.publish(statusEvent(source))
+    await play(ingest, [[sealedEvent(5, [A(0)], { via }), late ? 'sealed A0 late, seal A0 late A0' : 'sealed A0, seal A0']])
   })
 
   it('adds the block hash, and the block time if the log has none', async () => {
-    const { publish, openedTape } = await openListed()
-    const sealed = sealedEvent(5, [movedAt(0, 1n)], { timestamp: 1_795_000_001 })
-    const blocks = sealed.blocks.map((block) => ({
-      ...block,
-      logs: block.logs.map((log) => ({ ...log, blockTimestamp: null, blockHash: null })),
+    const { publish, updates } = await openListed()
+    const sealed = sealedEvent(5, [A(0)], { timestamp: 1_795_000_001 })
+    const withoutOwn = sealed.blocks.map((one) => ({
+      ...one,
+      logs: one.logs.map((log) => ({ ...log, blockTimestamp: null, blockHash: null })),
     }))
-    await publish({ ...sealed, blocks })
-    const block = { number: 5, hash: blockHash(5), timestamp: '2026-11-18T11:06:41.000Z' }
-    expect((await openedTape.tape.readAfter(0, 100)).slice(-2).map(({ update }) => update)).toMatchObject([
-      { type: 'transfer', block, ingest: { source: 'sealed' } },
-      { type: 'seal', block },
+    await publish({ ...sealed, blocks: withoutOwn })
+    const expected = { number: 5, hash: blockHash(5), timestamp: '2026-11-18T11:06:41.000Z' }
+    expect((await updates()).slice(-2)).toMatchObject([
+      { type: 'transfer', block: expected, ingest: { source: 'sealed' } },
+      { type: 'seal', block: expected },
     ])
   })
 
   it('adds a digest that clients can compute from the keys', async () => {
-    const { publish, openedTape } = await openListed()
-    await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 2n, B)]))
-    const seal = (await openedTape.tape.readAfter(0, 100)).at(-1)?.update
-    if (seal?.type !== 'seal') throw new Error('no seal')
-    const digest = createHash('sha256')
-      .update(`${key(0)}\n${key(1, B)}`)
-      .digest('hex')
-    expect(seal).toMatchObject({ count: 2, types: ['transfer', 'transfer'], digest: digest.slice(0, 32) })
+    const { publish, updates } = await openListed()
+    await publish(block(A(0), B(1, 2n)))
+    const keys = [`5-${transactions.A}-0`, `5-${transactions.B}-1`]
+    const digest = createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32)
+    expect((await updates()).at(-1)).toMatchObject({ keys, count: 2, types: ['transfer', 'transfer'], digest })
   })
 })
 
 describe('a retraction or amendment', () => {
-  it('names the last update of the key', async () => {
-    const { publish, openedTape } = await openListed()
-    const positionOf = async (type: string) =>
-      (await openedTape.tape.readAfter(0, 100)).findLast(({ update }) => update.type === type)?.update.id
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    const published = await positionOf('transfer')
-    await publish(sealedEvent(5, [movedAt(0, 9n)]))
-    const amended = await positionOf('amend')
-    await publish(sealedEvent(5, [], { hash: word(5) }))
-    const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update)
-    expect(updates.find(({ type }) => type === 'amend')).toMatchObject({ fact_id: published, fact_type: 'transfer' })
-    expect(updates.find(({ type }) => type === 'retract')).toMatchObject({ fact_id: amended, fact_type: 'transfer' })
-  })
-
-  it('names it also within one batch', async () => {
-    const { publish, openedTape } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)), sealedEvent(5, [movedAt(0, 9n)]), sealedEvent(5, [], { hash: word(5) }))
-    const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update).slice(-4)
-    expect(updates.map(({ type }) => type)).toEqual(['transfer', 'amend', 'seal', 'retract'])
-    const [transfer, amend, , retract] = updates
-    expect(amend).toMatchObject({ fact_id: transfer?.id })
-    expect(retract).toMatchObject({ fact_id: amend?.id })
+  it.each([
+    ['in batches of their own', false],
+    ['in one batch', true],
+  ])('names the last update of the key, %s', async (_, isOneBatch) => {
+    const { publish, updates } = await openListed()
+    const events = [...push(A(0)), block(A(0, 9n)), sealedEvent(5, [], { hash: word(5) })]
+    if (isOneBatch) await publish(...events)
+    else for (const event of events) await publish(event)
+    const [transfer, amend, , retract] = (await updates()).slice(-4)
+    expect(amend).toMatchObject({ type: 'amend', fact_id: transfer?.id, fact_type: 'transfer' })
+    expect(retract).toMatchObject({ type: 'retract', fact_id: amend?.id, fact_type: 'transfer' })
   })
 
   it('carries the whole new update with the hash of its block', async () => {
-    const { publish, openedTape } = await openListed()
-    await publish(pendingLogEvent(movedAt(0, 1n)))
-    await publish(sealedEvent(5, [movedAt(0, 150_000_000n)]))
-    const amend = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update).find(({ type }) => type === 'amend')
-    expect(amend).toMatchObject({
-      key: key(0),
-      update: {
-        type: 'transfer',
-        key: key(0),
-        stage: 'sealed',
-        late: false,
-        raw: '150000000',
-        amount: '1.5',
-        block: { hash: blockHash(5) },
-      },
-    })
+    const { publish, updates } = await openListed()
+    await publish(...push(A(0)))
+    await publish(block(A(0, 150_000_000n)))
+    const amend = (await updates()).find(({ type }) => type === 'amend')
+    const key = `5-${transactions.A}-0`
+    const content = { type: 'transfer', key, stage: 'sealed', late: false, raw: '150000000', amount: '1.5' }
+    expect(amend).toMatchObject({ key, update: { ...content, block: { hash: blockHash(5) } } })
     expect(amend).not.toHaveProperty('update.time')
   })
 })
 
 describe('a reorganisation', () => {
-  const hash = word(0xf0)
+  const sealedA0: Step = [block(A(0)), 'sealed A0 late, seal A0 late A0']
+  const again = { hash: word(0xf1) }
 
-  it('retracts a sealed key that the new block lacks', async () => {
-    const { publish } = await openListed()
-    await publish(sealedEvent(5, [movedAt(0, 1n)]))
-    expect(await publish(sealedEvent(5, [], { hash }))).toEqual([`retract ${key(0)} reorg`])
-  })
-
-  it('seals a kept key again under the new hash', async () => {
-    const { publish } = await openListed()
-    await publish(sealedEvent(5, [movedAt(0, 1n)]))
-    expect(await publish(sealedEvent(5, [movedAt(0, 1n)], { hash }))).toEqual([`seal AAPLc ${key(0)}`])
-  })
-
-  it('publishes a retracted key again if it comes back', async () => {
-    const { publish } = await openListed()
-    await publish(sealedEvent(5, [movedAt(0, 1n)]), sealedEvent(5, [], { hash }))
-    expect(await publish(sealedEvent(5, [movedAt(0, 1n)]))).toEqual([
-      `sealed ${key(0)} late`,
-      `seal AAPLc ${key(0)} late ${key(0)}`,
-    ])
-    expect(await publish(sealedEvent(5, [], { hash }))).toEqual([`retract ${key(0)} reorg`])
-  })
-
-  it('replaces the key of a transaction that moves to an earlier block', async () => {
-    const { publish } = await openListed()
-    await publish(sealedEvent(4, []), sealedEvent(5, [movedAt(0, 1n)]))
-    await publish(sealedEvent(4, [movedAt(0, 1n)], { hash }))
-    expect(await publish(sealedEvent(5, [], { hash: word(0xf1) }))).toEqual([`retract ${key(0)} replaced by ${key(0, A, 4)}`])
-  })
-
-  it('retracts the key of a transaction that moves to a later block', async () => {
-    const { publish } = await openListed()
-    await publish(sealedEvent(5, [movedAt(0, 1n)]), sealedEvent(6, []))
-    expect(await publish(sealedEvent(5, [], { hash }))).toEqual([`retract ${key(0)} reorg`])
-    expect(await publish(sealedEvent(6, [movedAt(0, 1n)], { hash: word(0xf1) }))).toEqual([
-      `sealed ${key(0, A, 6)} late`,
-      `seal AAPLc ${key(0, A, 6)} late ${key(0, A, 6)}`,
-    ])
-  })
-
-  it('accepts pre-confirmed logs again above the block that it goes back to', async () => {
-    const { publish } = await openListed()
-    await publish(sealedEvent(5, []), sealedEvent(6, []))
-    await publish({ type: 'reorg', from: 5 }, sealedEvent(5, [], { hash }))
-    expect(await publish(pendingLogEvent({ ...movedAt(0, 1n), block: 6 }))).toEqual([`preconfirmed ${key(0, A, 6)}`])
+  it.each<[string, ...Step[]]>([
+    ['retracts a sealed key that the new block lacks', sealedA0, [fork(), 'retract A0 reorg']],
+    ['seals a kept key again under the new hash', sealedA0, [fork(A(0)), 'seal A0']],
+    [
+      'publishes a retracted key again if it comes back',
+      sealedA0,
+      [fork(), 'retract A0 reorg'],
+      sealedA0,
+      [fork(), 'retract A0 reorg'],
+    ],
+    [
+      'replaces the key of a transaction that moves to an earlier block',
+      [sealedEvent(4, []), ''],
+      sealedA0,
+      [sealedEvent(4, [A(0)], { hash: word(0xf0) }), 'sealed A0 in 4 late, seal A0 in 4 late A0 in 4'],
+      [sealedEvent(5, [], again), 'retract A0 replaced by A0 in 4'],
+    ],
+    [
+      'retracts the key of a transaction that moves to a later block',
+      sealedA0,
+      [block6(), ''],
+      [fork(), 'retract A0 reorg'],
+      [sealedEvent(6, [A(0)], again), 'sealed A0 in 6 late, seal A0 in 6 late A0 in 6'],
+    ],
+    [
+      'accepts pre-confirmed logs again above the block that it goes back to',
+      [[block(), block6()], ''],
+      [[reorg, fork()], ''],
+      [push(inBlock(6, A(0))), 'preconfirmed A0 in 6'],
+    ],
+  ])('%s', async (_, ...steps) => {
+    await play(await openListed(), steps)
   })
 })
 
 describe('a restart', () => {
-  it('ends every open key, after a clean end and a crash', async () => {
-    for (const end of ['reopen', 'crash'] as const) {
-      const { publish, openedTape } = await openListed()
-      await publish(sealedEvent(4, []), pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 1n, B)))
-      const again = await openReducer(await openedTape[end]())
-      expect(again.state.ledger.openCount).toBe(2)
-      const published = await again.publish(sealedEvent(5, [movedAt(0, 1n)], { via: 'backfill' }))
-      expect(published.map(summarise)).toEqual([`retract ${key(1, B)} not_sealed`, `seal AAPLc ${key(0)}`])
-      expect(again.state.ledger.openCount).toBe(0)
-      const third = await openReducer(await openedTape.crash())
-      expect(third.state.ledger.openCount).toBe(0)
-    }
-  })
-
   it('ends an open key whose publication is older than the retention', async () => {
-    const openedTape = await openTestTape({ tapeRetentionMs: 1_000 })
-    onTestFinished(() => openedTape.close())
-    const { publish } = await openReducer(openedTape.tape)
-    const lists = [listEvent(apple()), subscribedEvent, statusEvent('pendingLogs')]
-    await publish(...lists, sealedEvent(4, []), pendingLogEvent(movedAt(0, 1n)))
+    const { publish, openedTape } = await openListed(1_000)
+    await publish(sealedEvent(4, []), ...push(A(0)))
     openedTape.clock.now += 60_000
     const later = await openReducer(await openedTape.reopen(), openedTape.clock)
     await later.publish(statusEvent('down'))
     await later.publish(statusEvent('poll'))
-    const again = await openReducer(await openedTape.crash(), openedTape.clock)
-    expect((await again.publish(sealedEvent(5, []))).map(summarise)).toEqual([`retract ${key(0)} not_sealed`])
-    await again.publish(statusEvent('down'))
-    await again.publish(statusEvent('poll'))
+    const last = await openReducer(await openedTape.crash(), openedTape.clock)
+    expect((await last.publish(block())).map(({ update }) => tell(update))).toEqual(['retract A0 not_sealed'])
+    await last.publish(statusEvent('down'))
+    await last.publish(statusEvent('poll'))
     expect(openedTape.tape.oldest()).toBeGreaterThan(3)
   })
 
-  it('restores what was sealed, amended and retracted, and under which hash', async () => {
-    const { publish, openedTape } = await openListed()
-    await publish(
-      pendingLogEvent(movedAt(0, 1n)),
-      pendingLogEvent(movedAt(1, 1n, B)),
-      pendingLogEvent(movedAt(2, 1n, txHash(5, 7))),
-    )
-    const sealed = [movedAt(0, 9n), movedAt(1, 1n, B)]
-    await publish(sealedEvent(5, sealed))
-    const again = await openReducer(await openedTape.crash())
-    expect(await again.publish(sealedEvent(5, sealed))).toEqual([])
-    expect((await again.publish(sealedEvent(5, [movedAt(0, 9n)], { hash: word(3) }))).map(summarise)).toEqual([
-      `retract ${key(1, B)} reorg`,
-      `seal AAPLc ${key(0)}`,
-    ])
+  it('restores what was open, sealed, amended and retracted, and under which hash', async () => {
+    const { publish, openedTape, crash } = await openListed()
+    await publish(...push(A(0), B(1), C(2), inBlock(6, B(3))))
+    await publish(block(A(0, 9n), B(1)))
+    const next = await crash()
+    expect(next.state.ledger.openCount).toBe(1)
+    expect(await next.publish(block(A(0, 9n), B(1)))).toEqual([])
+    expect(await next.publish(fork(A(0, 9n)))).toEqual(['retract B1 reorg', 'seal A0'])
+    expect(await next.publish(sealedEvent(6, [], { via: 'backfill' }))).toEqual(['retract B3 in 6 not_sealed'])
+    expect((await openReducer(await openedTape.reopen())).state.ledger.openCount).toBe(0)
   })
 
   it('publishes an evicted fact of a block that is settled again with a seal', async () => {
-    const openedTape = await openTestTape({ tapeRetentionMs: 1_000 })
-    onTestFinished(() => openedTape.close())
-    const { publish } = await openReducer(openedTape.tape, openedTape.clock)
-    await publish(listEvent(apple()), subscribedEvent, statusEvent('pendingLogs'), pendingLogEvent(movedAt(0, 1n)))
+    const { publish, openedTape, crash } = await openListed(1_000)
+    await publish(...push(A(0)))
     openedTape.clock.now += 60_000
     const later = await openReducer(await openedTape.reopen(), openedTape.clock)
-    const sealed = sealedEvent(5, [movedAt(0, 1n), movedAt(1, 1n, B)], { restartCursor: 4 })
-    await later.publish(pendingLogEvent(movedAt(1, 1n, B)), sealed)
-    expect(openedTape.tape.readKey(key(0))).toEqual([])
-    const again = await openReducer(await openedTape.crash(), openedTape.clock)
-    expect((await again.publish(sealed)).map(summarise)).toEqual([
-      `sealed ${key(0)} late`,
-      `seal AAPLc ${key(0)},${key(1, B)} late ${key(0)}`,
-    ])
+    const sealed = sealedEvent(5, [A(0), B(1)], { restartCursor: 4 })
+    await later.publish(...push(B(1)), sealed)
+    expect(openedTape.tape.readKey(`5-${transactions.A}-0`)).toEqual([])
+    expect(await (await crash()).publish(sealed)).toEqual(['sealed A0 late', 'seal A0,B1 late A0'])
   })
 })

@@ -1,13 +1,10 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { Update } from '../../../../src/protocol/updates.ts'
+import { describe, expect, it } from 'vitest'
+import type { Update } from '../../../../src/protocol/updates.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import type { IngestState } from '../../../../src/relay/ingest/ingest-state.ts'
 import { sessionNote } from '../../../../src/relay/tape/notes.ts'
 import { timestampOf } from '../chain/node-json.ts'
-import { openTestTape } from '../tape/test-tape.ts'
-import { NOON } from '../tokens/stock-records.ts'
-import { agreedHead } from './multiplier-fixture.ts'
-import { openReducer, sealedEvent } from './reducer-fixture.ts'
+import { agreedHead, openIngest, sealedEvent } from './reducer-fixture.ts'
 
 /** A market that opens and closes every two seconds, which are ten blocks. */
 const sessionAt: NonNullable<IngestState['sessionAt']> = (seconds) => {
@@ -24,22 +21,16 @@ const sessionAt: NonNullable<IngestState['sessionAt']> = (seconds) => {
 }
 
 const openMarket = async () => {
-  const openedTape = await openTestTape()
-  onTestFinished(() => openedTape.close())
-  const open = async (calendar: IngestState['sessionAt'] = sessionAt) => {
-    const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { sessionAt: calendar })
-    const publish = async (...events: readonly IngestEvent[]) => {
-      const sessions = (await fixture.publish(...events)).filter(({ update }) => update.type === 'session')
-      return sessions.map(({ text }) => {
-        const update = Update.parse(JSON.parse(text))
-        if (update.type !== 'session') throw new Error('unreachable')
-        expect([update.symbol, update.address]).toEqual(['*', null])
-        return `${update.state} ${update.started_at}`
-      })
-    }
-    return { ...fixture, publish }
-  }
-  return { ...(await open()), tape: openedTape.tape, restart: open }
+  const tell = (update: Update) => (update.type === 'session' ? [`${update.state} ${update.started_at}`, update.symbol] : [])
+  const { publish, restart, openedTape } = await openIngest(tell, { first: [], worth: { sessionAt } })
+  const sessionsOf =
+    (run: { readonly publish: typeof publish }) =>
+    async (...events: readonly IngestEvent[]) =>
+      (await run.publish(...events)).flatMap(([session, symbol]) => (symbol === '*' && session ? [session] : []))
+  const next = async (calendar: IngestState['sessionAt'] = sessionAt) => ({
+    publish: sessionsOf(await restart({ worth: { sessionAt: calendar } })),
+  })
+  return { publish: sessionsOf({ publish }), tape: openedTape.tape, restart: next }
 }
 const since = (part: number) => sessionAt(timestampOf(part * 10)).started_at
 

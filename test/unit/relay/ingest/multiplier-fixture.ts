@@ -1,15 +1,17 @@
-import { expect, onTestFinished } from 'vitest'
-import { Update } from '../../../../src/protocol/updates.ts'
+import type { Update } from '../../../../src/protocol/updates.ts'
 import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
-import type { Entry } from '../../../../src/relay/tape/tape.ts'
 import { timestampOf, txHash } from '../chain/node-json.ts'
-import { openTestTape } from '../tape/test-tape.ts'
 import { apple } from '../tokens/stock-records.ts'
-import { listEvent, openReducer, statusEvent, subscribedEvent } from './reducer-fixture.ts'
-import { multiplierUpdated, uiMultiplierUpdated } from './token-logs.ts'
+import { listEvent, openIngest, statusEvent, subscribedEvent } from './reducer-fixture.ts'
+import { multiplierUpdated, transfer, uiMultiplierUpdateCancelled, uiMultiplierUpdated } from './token-logs.ts'
 
-export const positionAt = (block: number, index: number) => ({ block, index })
+/** A transfer of one token: its shares are its multiplier. */
+export const moved = (block: number, index = 0): Log => transfer({ block, index }, 100_000_000n)
+/** A change that takes effect with the time of its own block, or of a later one. */
+export const changed = (block: number, from: string, to: string, { index = 0, due = block } = {}): Log =>
+  uiMultiplierUpdated({ block, index, tx: txHash(block, index) }, from, to, timestampOf(due))
+export const cancelled = (block: number, to: string, due: number): Log =>
+  uiMultiplierUpdateCancelled({ block, index: 0 }, to, timestampOf(due))
 /** An immediate two-for-one split: the old event first, then the new one, as the token emits them. */
 export const splitLogs = (block: number, index: number): readonly [Log, Log] => {
   const tx = txHash(block, index)
@@ -20,41 +22,36 @@ export const splitLogs = (block: number, index: number): readonly [Log, Log] => 
 }
 export const isoTime = (second: number) => new Date(second * 1_000).toISOString()
 
-/** Checks an update against the contract and summarises it. */
-export const summarise = ({ update, text }: Entry): string => {
-  expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
+const shortKey = (key: string): string => key.replace(/-0x[0-9a-f]+-/, '/')
+/** The shares of one token are its multiplier, and are not told. */
+const sharesBeside = ({ shares, multiplier }: { shares: string | null; multiplier: string | null }) =>
+  shares === multiplier ? '' : ` = ${shares}`
+const tell = (update: Update): string => {
+  const late = 'late' in update && update.late ? ' late' : ''
   switch (update.type) {
     case 'transfer':
-      return `${update.stage} ${shortKey(update.key)} ${update.raw} x ${update.multiplier} = ${update.shares}${update.late ? ' late' : ''}`
+      return `${update.stage} ${shortKey(update.key)} x ${update.multiplier}${sharesBeside(update)}${late}`
     case 'multiplier':
-      return `${update.phase} ${update.previous} to ${update.multiplier} by ${update.source}${update.late ? ' late' : ''}`
-    case 'retract':
-      return `retract ${shortKey(update.key)} ${update.reason} now ${JSON.stringify(update.restored)}`
-    case 'amend':
-      return `amend ${shortKey(update.key)} ${update.changed.join()}: ${'shares' in update.update ? update.update.multiplier : ''} ${'stage' in update.update ? update.update.stage : ''}`
+      return `${update.phase} ${update.previous} to ${update.multiplier} by ${update.source}${late}`
+    case 'retract': {
+      const { restored } = update
+      return `retract ${shortKey(update.key)} ${update.reason}${restored && 'multiplier' in restored ? `, now ${restored.multiplier}` : ''}`
+    }
+    case 'amend': {
+      const { update: fact } = update
+      return 'shares' in fact
+        ? `amend ${shortKey(update.key)} ${fact.stage} x ${fact.multiplier}${sharesBeside(fact)}`
+        : `amend ${shortKey(update.key)} ${update.changed.join()}`
+    }
     case 'seal':
-      return `seal ${update.keys.map(shortKey).join()} as ${update.types.join()}`
+      return `seal ${update.keys.map(shortKey).join()}`
+    case 'pause':
+      return `${update.change} ${update.feature_ids.join()}, now ${update.paused.join()}`
     default:
       return update.type
   }
 }
-const shortKey = (key: string): string => key.replace(/-0x[0-9a-f]+-/, '/')
 
-/** A reducer with a token of multiplier 1, listed once subscribed. Summarises what it publishes. */
-export const openListed = async (source: 'pendingLogs' | 'poll' | 'sealed' = 'pendingLogs', subscribed = [subscribedEvent]) => {
-  const openedTape = await openTestTape()
-  onTestFinished(() => openedTape.close())
-  const fixture = await openReducer(openedTape.tape)
-  await fixture.publish(listEvent(apple()), ...subscribed, statusEvent(source))
-  const publish = async (...batch: IngestEvent[]) => (await fixture.publish(...batch)).map(summarise)
-  return { openedTape, ...fixture, publish }
-}
-/** The newest block, by its number, as it was asked for. */
-export const headEvent = (block: number): IngestEvent => ({
-  type: 'head',
-  sealed: block,
-  pending: null,
-  timestamp: timestampOf(block),
-})
-/** Two answers that agree on the newest block. */
-export const agreedHead = (block: number): readonly IngestEvent[] => [headEvent(block), headEvent(block)]
+/** A reducer with a token of multiplier 1 that is listed, and then subscribed. */
+export const openListed = (source: 'pendingLogs' | 'poll' | 'sealed' = 'pendingLogs', record = apple()) =>
+  openIngest(tell, { first: [listEvent(record), subscribedEvent, statusEvent(source)] })

@@ -82,27 +82,35 @@ const runPipeline = async (tape: SearchableTape) => {
   return { lists, events, requestedAddresses, batchSizes, counted, failure: () => failure, stop: () => subscription.unsubscribe() }
 }
 
+/** A pipeline on a tape of its own, with a listed token whose logs it receives. */
+const runListed = async () => {
+  const { tape } = await openTape()
+  const pipeline = await runPipeline(tape)
+  pipeline.lists.next(completeList(parsedList(apple())))
+  pipeline.events.next({ type: 'subscribed', addresses: [address] })
+  await waitUntil(tape, () => tape.end() > 0)
+  return {
+    tape,
+    ...pipeline,
+    untilPublished: (count: number) => waitUntil(tape, async () => (await publishedKeys(tape)).length === count),
+  }
+}
+
 describe('a batch', () => {
   it('of several logs is one append', async () => {
-    const { tape } = await openTape()
-    const { lists, events, batchSizes } = await runPipeline(tape)
-    lists.next(completeList(parsedList(apple())))
-    events.next({ type: 'subscribed', addresses: [address] })
+    const { tape, events, batchSizes, untilPublished } = await runListed()
     for (let index = 0; index < 5; index += 1) events.next(pendingLogEvent({ block: 5, index, address }))
-    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 5)
-    expect(batchSizes).toEqual([8])
+    await untilPublished(5)
+    expect(batchSizes).toEqual([3, 5])
     expect((await readUpdates(tape)).map(({ type }) => type)).toEqual(['token', 'multiplier', 'nav', ...Array(5).fill('transfer')])
   })
 
   it('folds a memo into the transfer of the same turn, and amends the transfer of an earlier turn', async () => {
-    const { tape } = await openTape()
-    const { lists, events } = await runPipeline(tape)
+    const { tape, events, untilPublished } = await runListed()
     const pushLog = (log: Log) => events.next(transactionEvent([log]))
     const at = (block: number, index: number) => ({ block, index, tx: txHash(block), address })
-    lists.next(completeList(parsedList(apple())))
-    events.next({ type: 'subscribed', addresses: [address] })
     for (const log of [transfer(at(5, 0), 1n), memo(at(5, 1), txHash(7)), transfer(at(6, 0), 2n)]) pushLog(log)
-    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 2)
+    await untilPublished(2)
     pushLog(memo(at(6, 1), txHash(8)))
     await waitUntil(tape, async () => (await readUpdates(tape)).length === 6)
     expect((await readUpdates(tape)).slice(3)).toMatchObject([
@@ -116,16 +124,12 @@ describe('a batch', () => {
     ['one message of one transaction', (logs: readonly Log[]) => [transactionEvent(logs)]],
     ['one message for each log', (logs: readonly Log[]) => logs.map((log) => transactionEvent([log]))],
   ])('of 3,000 logs in %s is written in parts of 500, and folds as one', async (_, eventsOf) => {
-    const { tape } = await openTape()
-    const { lists, events, batchSizes } = await runPipeline(tape)
-    lists.next(completeList(parsedList(apple())))
-    events.next({ type: 'subscribed', addresses: [address] })
-    await waitUntil(tape, () => tape.end() > 0)
+    const { tape, events, batchSizes, untilPublished } = await runListed()
     const at = (index: number) => ({ block: 5, index, tx: txHash(5, 0), address })
     const logs = Array.from({ length: 2_499 }, (_, index) => logAt(at(index)))
     const others = Array.from({ length: 500 }, (_, index) => logAt({ ...at(index + 2_500), tx: txHash(5, 1) }))
     for (const event of eventsOf([...logs, memo(at(2_499), txHash(7)), ...others])) events.next(event)
-    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 2_999)
+    await untilPublished(2_999)
     expect(batchSizes.slice(1)).toEqual([500, 500, 500, 500, 499, 500])
     const updates = (await readUpdates(tape)).filter((update) => update.type === 'transfer')
     expect(updates.map(({ tx }) => tx.log_index)).toEqual([...logs, ...others].map(({ logIndex }) => logIndex))
@@ -138,10 +142,7 @@ describe('a batch', () => {
     ['retracted logs', logsOf(1n), [], 'retract'],
   ])('with a sealed block of 1,200 %s is written in parts of 500, with the seal and what came meanwhile last', async (...row) => {
     const [, announced, sealed, type] = row
-    const { tape } = await openTape()
-    const { lists, events, batchSizes } = await runPipeline(tape)
-    lists.next(completeList(parsedList(apple())))
-    events.next({ type: 'subscribed', addresses: [address] })
+    const { tape, events, batchSizes } = await runListed()
     events.next({ type: 'status', source: 'pendingLogs', reason: 'ok' })
     if (announced.length > 0) events.next(transactionEvent(announced))
     await waitUntil(tape, () => tape.end() >= 4 + announced.length)
@@ -169,44 +170,30 @@ describe('a batch', () => {
   })
 
   it('without updates or notes is not written', async () => {
-    const { tape } = await openTape()
-    const { lists, events, batchSizes } = await runPipeline(tape)
-    lists.next(completeList(parsedList(apple())))
-    events.next({ type: 'subscribed', addresses: [address] })
-    await waitUntil(tape, () => tape.end() > 0)
+    const { events, batchSizes, untilPublished } = await runListed()
     events.next({ type: 'unreadable', count: 1 })
     await new Promise(setImmediate)
     events.next(pendingLogEvent({ block: 5, address }))
-    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 1)
+    await untilPublished(1)
     expect(batchSizes).toEqual([3, 1])
   })
 
   it('keeps lists and logs in the order of arrival', async () => {
-    const { tape } = await openTape()
-    const { lists, events } = await runPipeline(tape)
-    lists.next(completeList(parsedList(apple())))
-    events.next({ type: 'subscribed', addresses: [address] })
-    events.next(pendingLogEvent({ block: 5, index: 0, address }))
-    lists.next(completeList(parsedList(apple({ symbol: 'B' }))))
-    events.next(pendingLogEvent({ block: 5, index: 1, address }))
-    lists.next(completeList(parsedList(apple({ symbol: 'C' }))))
+    const { tape, lists, events, untilPublished } = await runListed()
+    for (const [index, symbol] of ['B', 'C'].entries()) {
+      events.next(pendingLogEvent({ block: 5, index, address }))
+      lists.next(completeList(parsedList(apple({ symbol }))))
+    }
     events.next(pendingLogEvent({ block: 5, index: 2, address }))
-    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)
+    await untilPublished(3)
     expect((await readUpdates(tape)).map(({ type, symbol }) => `${type} ${symbol}`)).toEqual([
-      'token AAPLc',
-      'multiplier AAPLc',
-      'nav AAPLc',
-      'transfer AAPLc',
-      'token B',
-      'transfer B',
-      'token C',
-      'transfer C',
+      ...['token AAPLc', 'multiplier AAPLc', 'nav AAPLc', 'transfer AAPLc'],
+      ...['token B', 'transfer B', 'token C', 'transfer C'],
     ])
   })
 
   it('waits until the one before it is written', async () => {
-    const { tape } = await openTape()
-    const { lists, events } = await runPipeline(tape)
+    const { tape, events, untilPublished } = await runListed()
     const appended: string[] = []
     const { append } = tape
     tape.append = async (drafts, notes, keepAfter) => {
@@ -216,13 +203,11 @@ describe('a batch', () => {
       appended.push('done')
       return entries
     }
-    lists.next(completeList(parsedList(apple())))
-    events.next({ type: 'subscribed', addresses: [address] })
     for (let index = 0; index < 3; index += 1) {
       events.next(pendingLogEvent({ block: 5, index, address }))
       await new Promise(setImmediate)
     }
-    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)
+    await untilPublished(3)
     await new Promise(setImmediate)
     expect(appended.length).toBeGreaterThan(2)
     expect(appended).toEqual(appended.map((_, index) => (index % 2 === 0 ? 'start' : 'done')))
@@ -230,37 +215,28 @@ describe('a batch', () => {
 })
 
 describe('the pipeline', () => {
-  it('subscribes to the tokens of each list that differs, and never to an empty list', async () => {
-    const { tape } = await openTape()
-    const { lists, requestedAddresses } = await runPipeline(tape)
-    expect(requestedAddresses).toEqual([])
-    lists.next(null)
-    lists.next(completeList([]))
-    lists.next(completeList(parsedList(tesla(), apple())))
-    lists.next(completeList(parsedList(apple({ symbol: 'APPL' }), tesla())))
-    lists.next(null)
-    lists.next(completeList(parsedList(apple())))
-    expect(requestedAddresses).toEqual([[TESLA, APPLE], [APPLE]])
-  })
+  const both = completeList(parsedList(tesla(), apple()))
+  const one = completeList(parsedList(apple()))
+  const renamed = completeList(parsedList(apple({ symbol: 'APPL' }), tesla()))
 
-  it('subscribes again to the same tokens after an empty list', async () => {
-    const { tape } = await openTape()
-    const { lists, requestedAddresses } = await runPipeline(tape)
-    for (const list of [parsedList(apple()), [], parsedList(apple())]) lists.next(completeList(list))
-    expect(requestedAddresses).toEqual([[APPLE], [APPLE]])
-  })
-
-  it('stays subscribed to tokens that a partial list omits', async () => {
-    const { tape } = await openTape()
-    const { lists, requestedAddresses } = await runPipeline(tape)
-    lists.next(completeList(parsedList(apple())))
-    lists.next({ tokens: parsedList(tesla()), partial: true })
-    expect(requestedAddresses).toEqual([[APPLE], [TESLA, APPLE]])
+  it.each<[string, readonly (PolledList | null)[], readonly (readonly string[])[]]>([
+    ['to the tokens of each list that differs', [null, both, renamed, null, one], [[TESLA, APPLE], [APPLE]]],
+    [
+      'never to an empty list, and again to the same tokens after it',
+      [completeList([]), one, completeList([]), one],
+      [[APPLE], [APPLE]],
+    ],
+    ['still to tokens that a partial list omits', [one, { tokens: parsedList(tesla()), partial: true }], [[APPLE], [TESLA, APPLE]]],
+  ])('subscribes %s', async (_, readings, requested) => {
+    const { lists, requestedAddresses } = await runPipeline((await openTape()).tape)
+    for (const reading of readings) lists.next(reading)
+    expect(requestedAddresses).toEqual(requested)
   })
 
   it('takes a long list in parts, and subscribes and delists after the last one', async () => {
     const { tape } = await openTape()
     const { lists, events, requestedAddresses } = await runPipeline(tape)
+    const tokenCount = async () => (await readUpdates(tape)).filter(({ type }) => type === 'token').length
     const [first, second, third] = parsedList(apple(), tesla(), apple({ contract_address: `0x${'1'.repeat(40)}`, symbol: 'C' }))
     if (!first || !second || !third) throw new Error('three tokens are needed')
     lists.next({ tokens: [first], partial: true, more: true })
@@ -269,10 +245,10 @@ describe('the pipeline', () => {
     lists.next({ tokens: [second, third], partial: false, all: { order: orderOf(first, second, third), missing: [] } })
     expect(requestedAddresses).toEqual([[first, second, third].map((token) => token.address).sort()])
     events.next({ type: 'subscribed', addresses: [first.address, second.address, third.address] })
-    await waitUntil(tape, async () => (await readUpdates(tape)).filter(({ type }) => type === 'token').length === 3)
+    await waitUntil(tape, async () => (await tokenCount()) === 3)
     lists.next({ tokens: [third], partial: true, more: true })
     lists.next({ tokens: [first], partial: false, all: { order: orderOf(third, first), missing: [second.address] } })
-    await waitUntil(tape, async () => (await readUpdates(tape)).filter(({ type }) => type === 'token').length === 4)
+    await waitUntil(tape, async () => (await tokenCount()) === 4)
     expect((await readUpdates(tape)).at(-1)).toMatchObject({ type: 'token', change: 'delisted', address: second.address })
     expect(tape.note(listOrderNote)).toEqual([third.address, first.address])
   })

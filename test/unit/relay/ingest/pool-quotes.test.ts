@@ -1,15 +1,12 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { Update } from '../../../../src/protocol/updates.ts'
+import { describe, expect, it } from 'vitest'
+import type { Update } from '../../../../src/protocol/updates.ts'
 import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
 import type { PoolsRead } from '../../../../src/relay/chain/pools/pool-poller.ts'
 import type { PoolReading } from '../../../../src/relay/chain/pools/pool-queries.ts'
 import type { PoolSetting } from '../../../../src/relay/config/pool-settings.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { quoteNotes } from '../../../../src/relay/tape/notes.ts'
-import type { Entry } from '../../../../src/relay/tape/tape.ts'
-import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, NOON } from '../tokens/stock-records.ts'
-import { listEvent, openReducer, subscribedEvent } from './reducer-fixture.ts'
+import { listEvent, openIngest, subscribedEvent } from './reducer-fixture.ts'
 
 const USDC = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
 const pool: Pool = { token: APPLE, kind: 'uniswap_v3', id: `0x${'1'.repeat(40)}`, manager: null, currency: USDC }
@@ -26,26 +23,23 @@ const priced = (price: number, liquidity = 10n ** 16n): PoolReading => ({
 const read = (...pools: readonly (readonly [Pool, PoolReading])[]): PoolsRead => ({ type: 'pools', block, pools: new Map(pools) })
 const oracle = (frozen: boolean | null) => ({ type: 'oracle', address: APPLE, frozen }) as const
 
-/** Checks an update against the contract and summarises it. */
-const summarise = ({ update, text }: Entry): string => {
-  expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
+const tell = (update: Update): string => {
   if (update.type === 'quote')
     return `quote ${update.venue.kind} ${update.state} ${update.price && Number(update.price).toFixed(2)} ${update.basis}`
   return update.type === 'nav' ? `nav ${update.nav.price} ${update.nav.state} ${update.nav.frozen}` : update.type
 }
 
-const openWithPools = async (settings: readonly PoolSetting[] = [pool, second]) => {
-  const openedTape = await openTestTape()
-  onTestFinished(() => openedTape.close())
-  const open = async (pools = settings, hasRegistry = true) => {
-    const quotes = { pools, poolMinDepth: { units: 1_000n, scale: 0 } }
-    const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes, hasRegistry })
-    const publish = async (...events: readonly IngestEvent[]) => (await fixture.publish(...events)).map(summarise)
-    return { ...fixture, publish }
+const quotesOf = (...pools: readonly PoolSetting[]) => ({ quotes: { pools, poolMinDepth: { units: 1_000n, scale: 0 } } })
+const openWithPools = async (...pools: readonly PoolSetting[]) => {
+  const worth = quotesOf(...(pools.length > 0 ? pools : [pool, second]))
+  const { restart, openedTape, ...ingest } = await openIngest(tell, { first: [listEvent(apple()), subscribedEvent], worth })
+  return {
+    ...ingest,
+    tape: openedTape.tape,
+    restart: () => restart(),
+    restartWith: (...others: readonly PoolSetting[]) => restart({ worth: quotesOf(...others) }),
+    restartWithoutRegistry: () => restart({ worth: { hasRegistry: false } }),
   }
-  const first = await open()
-  await first.publish(listEvent(apple()), subscribedEvent)
-  return { ...first, tape: openedTape.tape, restart: open }
 }
 
 describe('a quote', () => {
@@ -84,15 +78,15 @@ describe('a quote', () => {
   })
 
   it('is compared with the last one after a restart, and forgotten with its pool', async () => {
-    const { publish, restart, tape } = await openWithPools()
+    const { publish, restart, restartWith, tape } = await openWithPools()
     await publish(read([pool, priced(330)], [second, priced(331)]))
     const again = await restart()
     expect(await again.publish(read([pool, priced(330)]))).toEqual([])
     expect(again.state.quotes.get(APPLE)?.map(({ venue }) => venue.kind)).toEqual(['uniswap_v3', 'slipstream'])
-    const without = await restart([second])
+    const without = await restartWith(second)
     await without.publish(read([second, priced(331)]))
     expect(tape.note(quoteNotes.at(APPLE))?.map(({ venue }) => venue.kind)).toEqual(['slipstream'])
-    await (await restart([])).publish(listEvent(apple()))
+    await (await restartWith()).publish(listEvent(apple()))
     expect(tape.note(quoteNotes.at(APPLE))).toEqual([])
   })
 
@@ -119,16 +113,16 @@ describe('a quote', () => {
     ['kind', { kind: 'slipstream' }],
     ['currency', { currency: { ...USDC, address: `0x${'9'.repeat(40)}` } }],
   ])('is forgotten after a restart with another %s for its pool', async (_, other) => {
-    const { publish, restart } = await openWithPools([pool])
+    const { publish, restart, restartWith } = await openWithPools(pool)
     await publish(read([pool, priced(330)]))
-    expect((await restart([{ ...pool, ...other }])).state.quotes.size).toBe(0)
+    expect((await restartWith({ ...pool, ...other })).state.quotes.size).toBe(0)
     expect((await restart()).state.quotes.size).toBe(1)
   })
 
   it('is no drift because of a registry that is not known any more', async () => {
-    const { publish, restart } = await openWithPools()
+    const { publish, restartWithoutRegistry } = await openWithPools()
     await publish(oracle(true))
-    const without = await restart([pool], false)
+    const without = await restartWithoutRegistry()
     expect(await without.publish(listEvent(apple()))).toEqual(['nav 324.3014 fresh null'])
     expect(await without.publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 premium'])
   })

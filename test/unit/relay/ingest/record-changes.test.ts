@@ -1,28 +1,14 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import { Update } from '../../../../src/protocol/updates.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { TokenDirectory } from '../../../../src/relay/tokens/token-directory.ts'
-import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
-import { listEvent, openReducer, sealedEventOfLogs, statusEvent, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
+import { listEvent, openIngest, sealedEventOfLogs, transactionEvent } from './reducer-fixture.ts'
 import { extraMetadataUpdated, nameUpdated, paused, supplyCapUpdated, symbolUpdated, transfer, unpaused } from './token-logs.ts'
 
 const address = APPLE as Hex
 const at = (block: number, index = 0) => ({ block, index })
 
-const openListed = async () => {
-  const openedTape = await openTestTape()
-  onTestFinished(() => openedTape.close())
-  const fixture = await openReducer(openedTape.tape)
-  await fixture.publish(listEvent(apple()), subscribedEvent, statusEvent('pendingLogs'))
-  const publish = async (...batch: IngestEvent[]) =>
-    (await fixture.publish(...batch)).map(({ update, text }) => {
-      expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
-      return update
-    })
-  return { openedTape, ...fixture, publish }
-}
+const openListed = () => openIngest((update) => update)
 
 describe('a token that changes its symbol on chain', () => {
   const rename = transactionEvent([symbolUpdated(at(5), 'APPc')])
@@ -75,10 +61,9 @@ describe('a token that changes its symbol on chain', () => {
 describe('a record change from a log', () => {
   it('is merged with other changes and reverted alone', async () => {
     const { publish, state } = await openListed()
-    await publish(transactionEvent([nameUpdated(at(5), 'Apple Inc')]), transactionEvent([supplyCapUpdated(at(6), 10n, 20n)]))
     await publish(
-      transactionEvent([extraMetadataUpdated(at(7), 'site', 'a')]),
-      transactionEvent([extraMetadataUpdated(at(8), 'desk', 'b')]),
+      ...[nameUpdated(at(5), 'Apple Inc'), supplyCapUpdated(at(6), 10n, 20n)].map((log) => transactionEvent([log])),
+      ...[extraMetadataUpdated(at(7), 'site', 'a'), extraMetadataUpdated(at(8), 'desk', 'b')].map((log) => transactionEvent([log])),
     )
     expect(state.tokens.get(address)?.record).toMatchObject({
       name: 'Apple Inc',
@@ -101,11 +86,10 @@ describe('a record change from a log', () => {
   })
 
   it('accepts any entry name', async () => {
-    const { publish, openedTape } = await openListed()
+    const { publish, restart } = await openListed()
     const [update] = await publish(transactionEvent([extraMetadataUpdated(at(5), '__proto__', 'a')]))
     expect(update?.type === 'token' && Object.entries(update.token.extra_metadata as object)).toEqual([['__proto__', 'a']])
-    const again = await openReducer(openedTape.tape)
-    expect(await again.publish(listEvent(apple()))).toEqual([])
+    expect(await (await restart()).publish(listEvent(apple()))).toEqual([])
   })
 })
 

@@ -1,5 +1,6 @@
+import { expect, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import type { Update } from '../../../../src/protocol/updates.ts'
+import { Update } from '../../../../src/protocol/updates.ts'
 import { LogMemory } from '../../../../src/relay/chain/logs/log-memory.ts'
 import { type Log, parseLogs } from '../../../../src/relay/chain/logs/log-parser.ts'
 import type { SealedBlock } from '../../../../src/relay/chain/sealed/settlement-types.ts'
@@ -10,7 +11,8 @@ import { type LogCounts, type Reduction, reduce } from '../../../../src/relay/in
 import { restoreState } from '../../../../src/relay/ingest/restore-state.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import { blockHash, pendingLog, timestampOf } from '../chain/node-json.ts'
-import { APPLE, NOON, parsedList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
+import { openTestTape } from '../tape/test-tape.ts'
+import { APPLE, apple, NOON, parsedList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
 
 export type LogPosition = {
   readonly block: number
@@ -45,6 +47,7 @@ export const transactionEvent = (
   via: 'pendingLogs' | 'poll' = 'pendingLogs',
 ): Extract<ChainEvent, { type: 'logs' }> => ({ type: 'logs', logs, via, receivedAt: NOON })
 
+type SealedChainEvent = Extract<ChainEvent, { type: 'sealed' }>
 type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'addresses' | 'via' | 'timestamp'>> & {
   readonly newest?: number
   readonly cursor?: number
@@ -52,22 +55,12 @@ type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'addresses' | 'via'
 }
 
 /** A sealed block with these logs and no others of its addresses. */
-export const sealedEvent = (
-  number: number,
-  positions: readonly Omit<LogPosition, 'block'>[],
-  {
-    hash = blockHash(number),
-    addresses = [APPLE as Hex, TESLA as Hex],
-    via = 'sealed',
-    timestamp = timestampOf(number),
-    newest = number,
-    cursor = number,
-    restartCursor = cursor,
-  }: SealedEventOptions = {},
-): Extract<ChainEvent, { type: 'sealed' }> => {
-  const logs = positions.map((position) => logAt({ ...position, block: number }))
-  return sealedEventOfLogs(number, logs, { hash, addresses, via, timestamp, newest, cursor, restartCursor })
-}
+export const sealedEvent = (number: number, positions: readonly Omit<LogPosition, 'block'>[], options?: SealedEventOptions) =>
+  sealedEventOfLogs(
+    number,
+    positions.map((position) => logAt({ ...position, block: number })),
+    options,
+  )
 
 export const sealedEventOfLogs = (
   number: number,
@@ -81,17 +74,17 @@ export const sealedEventOfLogs = (
     cursor = number,
     restartCursor = cursor,
   }: SealedEventOptions = {},
-): Extract<ChainEvent, { type: 'sealed' }> => {
+): SealedChainEvent => {
   const block: SealedBlock = { number, hash, timestamp, logs: logs.map((log) => ({ ...log, blockHash: hash })), addresses, via }
   const cursorAt = (at: number) => ({ number: at, hash: at === number ? hash : null })
   return { type: 'sealed', blocks: [block], newest, cursor: cursorAt(cursor), restartCursor: cursorAt(restartCursor) }
 }
 
-/** A sealed block that has more logs than these, which cannot be read. */
-export const partialEventOfLogs = (...[number, logs, options]: Parameters<typeof sealedEventOfLogs>) => {
-  const event = sealedEventOfLogs(number, logs, options)
-  return { ...event, blocks: event.blocks.map((block) => ({ ...block, isPartial: true as const })) }
-}
+/** The same block, but it has more logs, which cannot be read. */
+export const partial = (event: SealedChainEvent): SealedChainEvent => ({
+  ...event,
+  blocks: event.blocks.map((block) => ({ ...block, isPartial: true as const })),
+})
 
 /** Blocks that cannot be read. All before the block after `cursor` are settled. */
 export const holeEvent = (from: number, to: number, cursor = to): Extract<ChainEvent, { type: 'hole' }> => ({
@@ -109,6 +102,16 @@ export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'):
   source,
   reason: source === 'sealed' ? 'no_pending' : source === 'down' ? 'unreachable' : 'ok',
 })
+
+/** The newest block, by its number, as it was asked for. */
+export const headEvent = (block: number): IngestEvent => ({
+  type: 'head',
+  sealed: block,
+  pending: null,
+  timestamp: timestampOf(block),
+})
+/** Two answers that agree on the newest block. */
+export const agreedHead = (block: number): readonly IngestEvent[] => [headEvent(block), headEvent(block)]
 
 /** A small batch is reduced in one part. */
 const reduceAtOnce = (...batch: Parameters<typeof reduce>): Reduction => {
@@ -159,6 +162,59 @@ export const openReducer = async (
     return sizes
   }
   return { state, counts, reduceEvents, publish, publishParts, clock }
+}
+
+type Opening = {
+  /** What the first run publishes before the test. */
+  readonly first?: readonly IngestEvent[]
+  readonly feeds?: readonly FeedSetting[]
+  readonly worth?: Parameters<typeof openReducer>[3]
+  readonly retentionMs?: number
+}
+
+/** A reducer with listed tokens on a tape of its own. Each published update fits the contract, and is told by `tell`. */
+export const openIngest = async <T>(
+  tell: (update: Update) => T,
+  { first = [listEvent(apple()), subscribedEvent, statusEvent('pendingLogs')], feeds = [], worth = {}, retentionMs }: Opening = {},
+) => {
+  const openedTape = await openTestTape(retentionMs === undefined ? {} : { tapeRetentionMs: retentionMs })
+  onTestFinished(() => openedTape.close())
+  const open = async (tape: SearchableTape, settings: { feeds?: readonly FeedSetting[]; worth?: Opening['worth'] } = {}) => {
+    const reducer = await openReducer(tape, openedTape.clock, settings.feeds ?? feeds, { ...worth, ...settings.worth })
+    const publish = async (...batch: readonly IngestEvent[]): Promise<readonly T[]> =>
+      (await reducer.publish(...batch)).map(({ update, text }) => {
+        expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
+        return tell(update)
+      })
+    return { ...reducer, publish }
+  }
+  const opened = await open(openedTape.tape)
+  await opened.publish(...first)
+  return {
+    ...opened,
+    openedTape,
+    updates: () => readUpdates(openedTape.tape),
+    /** The next run on the same tape, maybe with other settings. */
+    restart: (settings?: Parameters<typeof open>[1]) => open(openedTape.tape, settings),
+    /** The next run after a crash. */
+    crash: async () => open(await openedTape.crash()),
+  }
+}
+
+type Told = { readonly publish: (...batch: readonly IngestEvent[]) => Promise<readonly string[]> }
+/** Events that arrive together and all that is told then, separated by commas; or how the run ends before the next one. */
+export type Step = readonly [IngestEvent | readonly IngestEvent[], told: string] | 'restart' | 'crash'
+
+/** Plays the steps one after another. */
+export async function play<Run extends Told & Record<'restart' | 'crash', () => Promise<Told>>>(
+  ingest: Run,
+  steps: readonly Step[],
+): Promise<void> {
+  let run: Told = ingest
+  for (const step of steps) {
+    if (typeof step === 'string') run = await ingest[step]()
+    else expect((await run.publish(...[step[0]].flat())).join(', ')).toBe(step[1])
+  }
 }
 
 export const readUpdates = async (tape: SearchableTape): Promise<readonly Update[]> =>

@@ -1,5 +1,4 @@
-import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/sealed/block-bounds.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
@@ -7,12 +6,12 @@ import { restartPointNote } from '../../../../src/relay/ingest/restore-state.ts'
 import { headNote } from '../../../../src/relay/tape/notes.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import { blockHash, keyOf } from '../chain/node-json.ts'
-import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, NOON, TESLA, tesla } from '../tokens/stock-records.ts'
 import {
   holeEvent,
   listEvent,
   logAt,
+  openIngest,
   openReducer,
   pendingLogEvent,
   publishedKeys,
@@ -30,18 +29,8 @@ const cursorEvent = (number: number): IngestEvent => ({
   timestamp: null,
 })
 
-const openTape = async () => {
-  const openedTape = await openTestTape()
-  onTestFinished(() => openedTape.close())
-  return openedTape
-}
-/** A reducer on an empty tape, with one listed token. */
-const openListed = async () => {
-  const openedTape = await openTape()
-  const fixture = await openReducer(openedTape.tape)
-  await fixture.publish(listEvent(apple()), subscribedEvent)
-  return { openedTape, ...fixture }
-}
+/** A reducer with one listed token. */
+const openListed = () => openIngest((update) => update, { first: [listEvent(apple()), subscribedEvent] })
 
 describe('a log', () => {
   it('is published once, from every source and after its block', async () => {
@@ -68,13 +57,13 @@ describe('a log', () => {
   })
 
   it('is enriched with its token in the order of arrival, also within a batch', async () => {
-    const { publish, openedTape } = await openListed()
+    const { publish, updates } = await openListed()
     await publish(
       pendingLogEvent({ block: 5, address }),
       listEvent(apple({ symbol: 'APPL', multiplier: 2 })),
       pendingLogEvent({ block: 5, index: 1, address }),
     )
-    expect((await readUpdates(openedTape.tape)).slice(3)).toMatchObject([
+    expect((await updates()).slice(3)).toMatchObject([
       { type: 'transfer', symbol: 'AAPLc', multiplier: '1' },
       { type: 'token', symbol: 'APPL', changed: ['symbol'] },
       { type: 'multiplier', previous: '1', multiplier: '2' },
@@ -85,12 +74,12 @@ describe('a log', () => {
 
 describe('a source status', () => {
   it('is published when it changes, with its time and the head', async () => {
-    const { publish, clock, openedTape } = await openListed()
+    const { publish, clock, updates } = await openListed()
     await publish({ type: 'head', sealed: 100, pending: null, timestamp: null }, statusEvent('poll'))
     clock.now += 1_000
     await publish(statusEvent('poll'))
     await publish(statusEvent('down'))
-    const statuses = (await readUpdates(openedTape.tape)).filter(({ type }) => type === 'status')
+    const statuses = (await updates()).filter(({ type }) => type === 'status')
     expect(statuses).toMatchObject([
       {
         symbol: '*',
@@ -105,9 +94,9 @@ describe('a source status', () => {
   })
 
   it('is not published again after a restart', async () => {
-    const { publish, openedTape } = await openListed()
+    const { publish, crash } = await openListed()
     await publish(statusEvent('poll'))
-    const again = await openReducer(await openedTape.crash())
+    const again = await crash()
     expect(await again.publish(statusEvent('poll'))).toEqual([])
   })
 })
@@ -116,7 +105,7 @@ describe('an event', () => {
   it('of a hole is published for all tokens', async () => {
     const { publish, openedTape } = await openListed()
     expect(await publish(holeEvent(3, 9))).toMatchObject([
-      { update: { type: 'hole', symbol: '*', address: null, blocks: { first: 3, last: 9 }, reason: 'pruned' } },
+      { type: 'hole', symbol: '*', address: null, blocks: { first: 3, last: 9 }, reason: 'pruned' },
     ])
     expect(openedTape.tape.note(restartPointNote)).toMatchObject({ block: 9 })
   })
@@ -126,13 +115,8 @@ describe('an event', () => {
     const block = { number: 90, hash: blockHash(90), parentHash: null, timestamp: 1_795_000_018 }
     expect(await publish({ type: 'finality', stage: 'safe', block })).toMatchObject([
       {
-        update: {
-          type: 'finality',
-          symbol: '*',
-          address: null,
-          stage: 'safe',
-          block: { number: 90, hash: blockHash(90), timestamp: '2026-11-18T11:06:58.000Z' },
-        },
+        ...{ type: 'finality', symbol: '*', address: null, stage: 'safe' },
+        block: { number: 90, hash: blockHash(90), timestamp: '2026-11-18T11:06:58.000Z' },
       },
     ])
     expect(openedTape.tape.note(headNote)).toMatchObject({ safe: 90, finalized: null })
@@ -157,7 +141,7 @@ describe('an event', () => {
     const { publish, clock } = await openListed()
     clock.now += 30 * 3_600_000
     expect(await publish({ type: 'list', tokens: null })).toMatchObject([
-      { update: { type: 'nav', nav: { state: 'stale' }, before: { state: 'fresh' } } },
+      { type: 'nav', nav: { state: 'stale' }, before: { state: 'fresh' } },
     ])
     expect(await publish({ type: 'list', tokens: null })).toEqual([])
   })
@@ -165,10 +149,10 @@ describe('an event', () => {
 
 describe('a restart of the reducer', () => {
   it('restores the tokens and publishes none of them again', async () => {
-    const { publish, state, openedTape } = await openListed()
+    const { publish, state, crash } = await openListed()
     await publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent)
     const tokens = new Map(state.tokens)
-    const again = await openReducer(await openedTape.crash())
+    const again = await crash()
     expect(again.state.tokens).toEqual(tokens)
     expect(
       await again.publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent, { type: 'list', tokens: null }),
@@ -176,38 +160,38 @@ describe('a restart of the reducer', () => {
   })
 
   it('lists an awaited token once its logs are subscribed to', async () => {
-    const { publish, openedTape } = await openListed()
+    const { publish, crash } = await openListed()
     await publish(listEvent(apple(), tesla()))
-    const again = await openReducer(await openedTape.crash())
+    const again = await crash()
     expect(await again.publish(subscribedEvent)).toMatchObject([
-      { update: { type: 'token', symbol: 'TSLAc', change: 'listed' } },
-      { update: { type: 'multiplier', previous: null, multiplier: '1', source: 'list' } },
-      { update: { type: 'nav' } },
+      { type: 'token', symbol: 'TSLAc', change: 'listed' },
+      { type: 'multiplier', previous: null, multiplier: '1', source: 'list' },
+      { type: 'nav' },
     ])
   })
 
   it('resumes at the block up to which all are settled', async () => {
-    const { publish, state, openedTape } = await openListed()
+    const { publish, state, crash, openedTape } = await openListed()
     expect(state.restartCursor).toBeNull()
     await publish(sealedEvent(100, []))
     const cursorEvent = { number: 100, hash: blockHash(100) }
-    expect((await openReducer(await openedTape.crash())).state.restartCursor).toEqual(cursorEvent)
+    expect((await crash()).state.restartCursor).toEqual(cursorEvent)
     expect((await openReducer(await openedTape.reopen())).state.restartCursor).toEqual(cursorEvent)
   })
 
   it('knows above which block the first run began', async () => {
-    const { publish, openedTape } = await openListed()
+    const { publish, crash } = await openListed()
     await publish(sealedEvent(100, [], { restartCursor: 99 }), sealedEvent(101, []))
-    const second = await openReducer(await openedTape.crash())
+    const second = await crash()
     expect(second.state.began).toBe(99)
     await second.publish(sealedEvent(102, []))
-    expect((await openReducer(await openedTape.crash())).state.began).toBe(99)
+    expect((await crash()).state.began).toBe(99)
   })
 
   it('resumes before the newest blocks if earlier ones are not settled', async () => {
-    const { publish, openedTape } = await openListed()
+    const { publish, crash } = await openListed()
     await publish(sealedEvent(200, [{ address }], { cursor: 100 }))
-    const { state } = await openReducer(await openedTape.crash())
+    const { state } = await crash()
     expect(state.restartCursor).toEqual({ number: 100, hash: null })
     expect(state.ledger.find(200, keyOf({ block: 200 }))).toMatchObject({ state: 'sealed' })
   })
@@ -228,31 +212,11 @@ describe('a restart of the reducer', () => {
   })
 
   it('restores the keys of blocks that are settled again, however far the newest block is', async () => {
-    const { publish, openedTape } = await openListed()
+    const { publish, crash } = await openListed()
     await publish(sealedEvent(99, [{ address }]), sealedEvent(100, [], { restartCursor: 98 }))
     await publish(sealedEvent(100 + 2 * DEPTH_BOUND_BLOCKS, [], { cursor: 100, restartCursor: 98 }))
-    const { publish: again } = await openReducer(await openedTape.crash())
+    const { publish: again } = await crash()
     expect(await again(sealedEvent(99, [{ address }]))).toEqual([])
-  })
-
-  it('restores the keys before the first restart point', async () => {
-    const { publish, openedTape } = await openListed()
-    await publish(pendingLogEvent({ block: 100, address }))
-    const { publish: again, counts } = await openReducer(await openedTape.crash())
-    await again(pendingLogEvent({ block: 100, address }))
-    expect(counts.repeated).toBe(1)
-    expect(await publishedKeys(openedTape.tape)).toHaveLength(1)
-  })
-
-  it('restores the keys twice in a row', async () => {
-    const { publish, openedTape } = await openListed()
-    await publish(cursorEvent(99))
-    await publish(pendingLogEvent({ block: 100, address }))
-    const once = await openReducer(await openedTape.crash())
-    await once.publish({ type: 'list', tokens: null })
-    const twice = await openReducer(await openedTape.crash())
-    await twice.publish(pendingLogEvent({ block: 100, address }))
-    expect(twice.counts.repeated).toBe(1)
   })
 
   it('reads the tape from the oldest block that it needs', async () => {
@@ -289,10 +253,10 @@ describe('a restart of the reducer', () => {
     // 300 announced logs are not sealed, 300 others are sealed with another amount, and 600 were not announced.
     const block = sealedEvent(101, [...positions(300, 600, 2n), ...positions(600, 1_200)])
     for (const writtenParts of [1, 2, 3]) {
-      const { publish, publishParts, openedTape } = await openListed()
+      const { publish, publishParts, crash, openedTape } = await openListed()
       await publish(statusEvent('pendingLogs'), cursorEvent(100), announced)
       expect(await publishParts(writtenParts, block)).toEqual([500, 500, 201].slice(0, writtenParts))
-      const { publishParts: again, state } = await openReducer(await openedTape.crash())
+      const { publishParts: again, state } = await crash()
       expect(state.restartCursor?.number).toBe(writtenParts < 3 ? 100 : 101)
       await again(3, block)
       const updates = await readUpdates(openedTape.tape)
@@ -302,65 +266,5 @@ describe('a restart of the reducer', () => {
       expect(updates.flatMap((update) => (update.type === 'seal' ? update.count : []))).toEqual([900])
       expect(state.ledger.openCount).toBe(0)
     }
-  })
-
-  it('at any moment publishes every key once and ends it once', async () => {
-    const Step = fc.oneof(
-      { weight: 4, arbitrary: fc.constantFrom('log' as const, 'lost log' as const, 'dropped log' as const) },
-      { weight: 2, arbitrary: fc.constant('batch' as const) },
-      { weight: 3, arbitrary: fc.constant('seal' as const) },
-      { weight: 2, arbitrary: fc.constantFrom('crash' as const, 'reopen' as const) },
-    )
-    await fc.assert(
-      fc.asyncProperty(fc.array(Step, { maxLength: 30 }), async (steps) => {
-        const openedTape = await openTestTape()
-        try {
-          const chain: { block: number; index: number; kept: boolean }[] = []
-          let head = 100
-          let fixture = await openReducer(openedTape.tape)
-          let batch: IngestEvent[] = []
-          await fixture.publish(listEvent(apple()), subscribedEvent, cursorEvent(head))
-          const settle = (block: number) => {
-            const kept = chain.filter((log) => log.block === block && log.kept)
-            batch.push(
-              sealedEvent(
-                block,
-                kept.map(({ index }) => ({ index, address })),
-                { newest: head },
-              ),
-            )
-          }
-          for (const step of steps) {
-            if (step === 'batch') {
-              await fixture.publish(...batch)
-              batch = []
-            } else if (step === 'seal') settle(++head)
-            else if (step === 'crash' || step === 'reopen') {
-              // The unfinished batch is lost; the chain is read again from the cursor on.
-              batch = []
-              fixture = await openReducer(await openedTape[step]())
-              for (let block = (fixture.state.restartCursor?.number ?? head) + 1; block <= head; block += 1) settle(block)
-            } else {
-              const log = { block: head + 1, index: chain.filter(({ block }) => block === head + 1).length }
-              chain.push({ ...log, kept: step !== 'dropped log' })
-              if (step !== 'lost log') batch.push(pendingLogEvent({ ...log, address }))
-            }
-          }
-          settle(++head)
-          await fixture.publish(...batch)
-          const published = await publishedKeys(openedTape.tape)
-          expect(new Set(published).size).toBe(published.length)
-          const updates = await readUpdates(openedTape.tape)
-          const sealed = updates.flatMap((update) => (update.type === 'seal' ? update.keys : []))
-          const retracted = updates.flatMap((update) => (update.type === 'retract' ? [update.key] : []))
-          expect(sealed).toEqual(chain.filter(({ kept }) => kept).map(keyOf))
-          expect([...sealed, ...retracted].sort()).toEqual([...published].sort())
-          expect(fixture.state.ledger.openCount).toBe(0)
-        } finally {
-          await openedTape.close()
-        }
-      }),
-      { numRuns: 40 },
-    )
   })
 })

@@ -34,110 +34,33 @@ async function checkUrls(tapeChain: number | null, CHAIN_ID: number | undefined,
   return { used: mismatches.map((mismatch) => mismatch === null), isWrong: chain.isWrong([FIRST, SECOND]), failures }
 }
 
-it.each<[string, Parameters<typeof checkUrls>, { used: boolean[]; isWrong: boolean; fails: boolean }]>([
-  [
-    'is that of the first URL',
-    [
-      null,
-      undefined,
-      [
-        [FIRST, 1],
-        [SECOND, 2],
-      ],
-    ],
-    { used: [true, false], isWrong: false, fails: false },
-  ],
-  [
-    'is the one that is set',
-    [
-      null,
-      2,
-      [
-        [FIRST, 1],
-        [SECOND, 2],
-      ],
-    ],
-    { used: [false, true], isWrong: false, fails: false },
-  ],
-  [
-    'is wrong where every URL has another',
-    [
-      null,
-      3,
-      [
-        [FIRST, 1],
-        [SECOND, 2],
-      ],
-    ],
-    { used: [false, false], isWrong: true, fails: false },
-  ],
-  ['is not wrong until every URL answered', [null, 3, [[FIRST, 1]]], { used: [false], isWrong: false, fails: false }],
-  [
-    'is right again once a URL is',
-    [
-      null,
-      3,
-      [
-        [FIRST, 1],
-        [SECOND, 2],
-        [FIRST, 3],
-      ],
-    ],
-    { used: [false, false, true], isWrong: false, fails: false },
-  ],
-  [
-    'is that of the tape',
-    [
-      2,
-      undefined,
-      [
-        [FIRST, 1],
-        [SECOND, 2],
-      ],
-    ],
-    { used: [false, true], isWrong: false, fails: false },
-  ],
-  [
-    'ends the process where the tape has another than all URLs',
-    [
-      3,
-      undefined,
-      [
-        [FIRST, 1],
-        [SECOND, 1],
-      ],
-    ],
-    { used: [false, false], isWrong: true, fails: true },
-  ],
-  [
-    'never ends the process once a URL had it',
-    [
-      3,
-      undefined,
-      [
-        [FIRST, 3],
-        [FIRST, 1],
-        [SECOND, 1],
-      ],
-    ],
-    { used: [true, false, false], isWrong: true, fails: false },
-  ],
-  [
-    'is wrong and the process stays where it is set and on the tape',
-    [
-      3,
-      3,
-      [
-        [FIRST, 1],
-        [SECOND, 1],
-      ],
-    ],
-    { used: [false, false], isWrong: true, fails: false },
-  ],
-])('the chain of a relay %s', async (_, [tapeChain, set, answers], { fails, ...expected }) => {
-  const { failures, ...found } = await checkUrls(tapeChain, set, answers)
-  expect(found).toEqual(expected)
-  expect(failures.map((failure) => failure instanceof WrongTapeError)).toEqual(fails ? [true] : [])
+/** `1:7 used` says that the first URL answers with chain 7, and is used. */
+const answersOf = (text: string) =>
+  text.split(', ').map((answer) => {
+    const [, url, chainId, word] = /^(.):(.) (.+)$/.exec(answer) ?? []
+    return { answer: [url === '1' ? FIRST : SECOND, Number(chainId)] as const, isUsed: word === 'used' }
+  })
+
+it.each<[string, number | null, number | undefined, string, 'right' | 'wrong' | 'wrong, ends']>([
+  ['is that of the first URL', null, undefined, '1:1 used, 2:2 refused', 'right'],
+  ['is the one that is set', null, 2, '1:1 refused, 2:2 used', 'right'],
+  ['is wrong where every URL has another', null, 3, '1:1 refused, 2:2 refused', 'wrong'],
+  ['is not wrong until every URL answered', null, 3, '1:1 refused', 'right'],
+  ['is right again once a URL is', null, 3, '1:1 refused, 2:2 refused, 1:3 used', 'right'],
+  ['is that of the tape', 2, undefined, '1:1 refused, 2:2 used', 'right'],
+  ['ends the process if the tape has another than all URLs', 3, undefined, '1:1 refused, 2:1 refused', 'wrong, ends'],
+  ['never ends the process once a URL had it', 3, undefined, '1:3 used, 1:1 refused, 2:1 refused', 'wrong'],
+  ['is wrong and the process stays where it is set and on the tape', 3, 3, '1:1 refused, 2:1 refused', 'wrong'],
+])('the chain of a relay %s', async (_, tapeChain, set, text, outcome) => {
+  const answers = answersOf(text)
+  const { used, isWrong, failures } = await checkUrls(
+    tapeChain,
+    set,
+    answers.map(({ answer }) => answer),
+  )
+  expect(used).toEqual(answers.map(({ isUsed }) => isUsed))
+  expect(isWrong).toBe(outcome !== 'right')
+  expect(failures.map((failure) => failure instanceof WrongTapeError)).toEqual(outcome === 'wrong, ends' ? [true] : [])
 })
 
 it('the chain is written once, with the first batch after it is known', async () => {

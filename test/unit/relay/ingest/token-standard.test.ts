@@ -1,21 +1,10 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import { Update } from '../../../../src/protocol/updates.ts'
 import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { decodedEvents, undecodedEvents } from '../chain/logs/standard-events.ts'
 import { alice, bob, keyOf, txHash } from '../chain/node-json.ts'
-import { openTestTape } from '../tape/test-tape.ts'
-import { APPLE, apple } from '../tokens/stock-records.ts'
-import {
-  listEvent,
-  logAt,
-  openReducer,
-  sealedEventOfLogs,
-  statusEvent,
-  subscribedEvent,
-  transactionEvent,
-} from './reducer-fixture.ts'
+import { APPLE } from '../tokens/stock-records.ts'
+import { logAt, openIngest, sealedEventOfLogs, transactionEvent } from './reducer-fixture.ts'
 
 const tx = txHash(0, 7)
 const location = { block: 0, index: 7, address: APPLE as Hex }
@@ -68,18 +57,7 @@ const expectedUpdates: Readonly<Record<string, object>> = {
   SupplyCapUpdated: { type: 'token', changed: ['supply_cap'], source: 'log' },
 }
 
-const openListed = async () => {
-  const openedTape = await openTestTape()
-  onTestFinished(() => openedTape.close())
-  const fixture = await openReducer(openedTape.tape)
-  await fixture.publish(listEvent(apple()), subscribedEvent, statusEvent('pendingLogs'))
-  const publish = async (...batch: IngestEvent[]) =>
-    (await fixture.publish(...batch)).map(({ update, text }) => {
-      expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
-      return update
-    })
-  return { ...fixture, publish }
-}
+const openListed = () => openIngest((update) => update)
 const logOf = (name: Hex, indexed: readonly Hex[], data: Hex): Log => ({ ...logAt(location), topics: [name, ...indexed], data })
 
 describe('an event of the token standard', () => {
@@ -99,17 +77,14 @@ describe('an event of the token standard', () => {
     if (update?.type === 'log') expect(update).toMatchObject({ topics: log.topics, data })
   })
 
-  it.each(undecodedEvents)('without a meaning here is published as a raw log: %s', async (_, name, indexed, data) => {
-    const { publish } = await openListed()
-    const log = logOf(name, indexed, data)
-    expect(await publish(transactionEvent([log]))).toMatchObject([
-      { type: 'log', topics: log.topics, data, ...expectedFact, ...expectedPosition },
-    ])
-  })
-
-  it('that is unknown is published as a raw log', async () => {
-    const { publish } = await openListed()
-    const log = logOf(memo, [], '0x')
-    expect(await publish(transactionEvent([log]))).toMatchObject([{ type: 'log', topics: [memo], data: '0x', ...expectedFact }])
-  })
+  it.each<readonly [string, Hex, readonly Hex[], Hex]>([...undecodedEvents, ['an unknown one', memo, [], '0x']])(
+    'without a meaning here is published as a raw log: %s',
+    async (_, name, indexed, data) => {
+      const { publish } = await openListed()
+      const log = logOf(name, indexed, data)
+      expect(await publish(transactionEvent([log]))).toMatchObject([
+        { type: 'log', topics: log.topics, data, ...expectedFact, ...expectedPosition },
+      ])
+    },
+  )
 })

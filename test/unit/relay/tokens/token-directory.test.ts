@@ -91,121 +91,47 @@ describe('two tokens', () => {
     expect(new TokenDirectory(twenty).find('abc')).toEqual({ kind: 'ambiguous', suggest: twenty.map(({ address }) => address) })
     expect(new TokenDirectory(crowd(1_000)).find('abc')).toMatchObject({ suggest: { length: 100 } })
   })
-
-  it('with symbols that differ in case are both found by exact case', () => {
-    const directory = new TokenDirectory([tokenWithSymbol('Abc'), tokenWithSymbol('ABC')])
-    expect(symbolOf(directory, 'Abc')).toBe('Abc')
-    expect(symbolOf(directory, 'ABC')).toBe('ABC')
-    expect(directory.find('abc').kind).toBe('ambiguous')
-  })
-
-  it('with symbols that differ in case are both found by exact case without the c', () => {
-    const directory = new TokenDirectory([tokenWithSymbol('ABCc'), tokenWithSymbol('abcc')])
-    expect(symbolOf(directory, 'ABC')).toBe('ABCc')
-    expect(symbolOf(directory, 'abc')).toBe('abcc')
-    expect(directory.find('Abc').kind).toBe('ambiguous')
-  })
-
-  it.each([
-    ['ABC', 'ABC'],
-    ['abc', 'ABC'],
-    ['ABCc', 'ABCc'],
-    ['abcc', 'ABCc'],
-    ['ABCC', 'ABCc'],
-    ['ABCcc', 'ABCc'],
-  ])('with and without a c are both found: %s finds %s', (selector, symbol) => {
-    expect(symbolOf(new TokenDirectory([tokenWithSymbol('ABC'), tokenWithSymbol('ABCc')]), selector)).toBe(symbol)
-    expect(symbolOf(new TokenDirectory([tokenWithSymbol('ABCc'), tokenWithSymbol('ABC')]), selector)).toBe(symbol)
-  })
-
-  it('that match with an extra c and without the c are ambiguous', () => {
-    const [shorter, longer] = [tokenWithSymbol('ABC'), tokenWithSymbol('ABCcc')]
-    expect(new TokenDirectory([shorter, longer]).find('abcc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
-    expect(new TokenDirectory([shorter]).find('abcc')).toEqual({ kind: 'found', token: shorter })
-    expect(new TokenDirectory([longer]).find('abcc')).toEqual({ kind: 'found', token: longer })
-  })
 })
 
-describe('a former symbol', () => {
-  it('finds its token in any case, with and without its c', () => {
-    const token = tokenWithSymbol('METAc', { formerSymbols: ['FBc', 'THEFACEBOOK'] })
-    const directory = new TokenDirectory([token])
-    for (const selector of ['FBc', 'fbc', 'FB', 'fb', 'TheFacebook', 'thefacebookc', 'METAc', 'meta']) {
-      expect(directory.find(selector)).toEqual({ kind: 'found', token })
-    }
-  })
+/** `METAc was FBc`, `ABC is delisted`: a token with its state and its former symbols. */
+const tokenFrom = (text: string): Token => {
+  const [symbol = '', formerSymbols = ''] = text.replace(' is delisted', '').split(' was ')
+  const former = formerSymbols === '' ? [] : formerSymbols.split(',')
+  return tokenWithSymbol(symbol, { formerSymbols: former, ...(text.includes(' is delisted') && delistedState) })
+}
+const BOTH = 'ambiguous'
 
-  it('finds the token that has the symbol now', () => {
-    const [renamed, bearer] = [tokenWithSymbol('METAc', { formerSymbols: ['FBc'] }), tokenWithSymbol('FBc')]
-    for (const selector of ['FBc', 'fbc', 'FB', 'fb']) {
-      expect(new TokenDirectory([renamed, bearer]).find(selector)).toEqual({ kind: 'found', token: bearer })
-    }
-  })
-
-  it('has precedence if it is exact, over a current symbol with or without a c', () => {
-    const renamed = tokenWithSymbol('METAc', { formerSymbols: ['FBc'] })
-    const bearer = tokenWithSymbol('FB')
-    const directory = new TokenDirectory([renamed, bearer])
-    expect(directory.find('FBc')).toEqual({ kind: 'found', token: renamed })
-    expect(directory.find('FB')).toEqual({ kind: 'found', token: bearer })
-  })
-
-  it('comes after a current symbol if both match only with a c', () => {
-    const bearer = tokenWithSymbol('FBc')
-    const directory = new TokenDirectory([tokenWithSymbol('METAc', { formerSymbols: ['FBC'] }), bearer])
-    expect(directory.find('FB')).toEqual({ kind: 'found', token: bearer })
-  })
-
-  it('of two tokens is ambiguous', () => {
-    const directory = new TokenDirectory([
-      tokenWithSymbol('A', { formerSymbols: ['OLD'] }),
-      tokenWithSymbol('B', { formerSymbols: ['OLD'] }),
-    ])
-    expect(directory.find('old')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
-  })
-
-  it('in several cases still finds one token', () => {
-    const token = tokenWithSymbol('NEW', { formerSymbols: ['OLD', 'old', 'OLDc'] })
-    for (const selector of ['Old', 'oldC', 'OLDCC']) {
-      expect(new TokenDirectory([token]).find(selector)).toEqual({ kind: 'found', token })
-    }
-  })
-
-  it('that is current again still finds one token', () => {
-    const token = tokenWithSymbol('Abc', { formerSymbols: ['ABC', 'abc', 'Abc', 'ABCc'] })
-    const directory = new TokenDirectory([token])
-    for (const selector of ['abc', 'ABC', 'aBc', 'abcc', 'ab']) {
-      expect(directory.find(selector)).toEqual({ kind: 'found', token })
-    }
-  })
-})
-
-describe('a delisted token', () => {
-  it('is found by all its names while no listed token has them', () => {
-    const token = tokenWithSymbol('ABCc', { ...delistedState, formerSymbols: ['OLD'] })
-    const directory = new TokenDirectory([token, tokenWithSymbol('XYZ')])
-    for (const selector of ['ABCc', 'abc', 'old', token.address]) {
-      expect(directory.find(selector)).toEqual({ kind: 'found', token })
-    }
-  })
-
-  it.each<[string, Token]>([
-    ['symbol', tokenWithSymbol('ABCc')],
-    ['symbol in another case', tokenWithSymbol('abcc')],
-    ['symbol without the c', tokenWithSymbol('ABC')],
-    ['symbol with another c', tokenWithSymbol('ABCcc')],
-    ['symbol as a former one', tokenWithSymbol('XYZ', { formerSymbols: ['ABCc'] })],
-  ])('comes after a listed token with its %s', (_, listed) => {
-    const token = tokenWithSymbol('ABCc', delistedState)
-    const directory = new TokenDirectory([token, listed])
-    expect(directory.find('ABCc')).toEqual({ kind: 'found', token: listed })
-    expect(directory.find(token.address)).toEqual({ kind: 'found', token })
-  })
-
-  it('is ambiguous only with another delisted token', () => {
-    const directory = new TokenDirectory([tokenWithSymbol('ABC', delistedState), tokenWithSymbol('ABC', delistedState)])
-    expect(directory.find('abc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
-  })
+it.each<[string, readonly string[], Readonly<Record<string, number | typeof BOTH>>]>([
+  ['differ in case, by the exact case', ['Abc', 'ABC'], { Abc: 0, ABC: 1, abc: BOTH }],
+  ['differ in case, by the exact case without the c', ['ABCc', 'abcc'], { ABC: 0, abc: 1, Abc: BOTH }],
+  ['are with and without a c', ['ABC', 'ABCc'], { 'ABC abc': 0, 'ABCc abcc ABCC ABCcc': 1 }],
+  ['are with and without a c, in the other order', ['ABCc', 'ABC'], { 'ABC abc': 1, 'ABCc abcc ABCC ABCcc': 0 }],
+  ['match with an extra c and without the c', ['ABCcc', 'ABC'], { abcc: BOTH }],
+  ['match with an extra c', ['ABC'], { abcc: 0 }],
+  ['match without the c', ['ABCcc'], { abcc: 0 }],
+  ['are former ones', ['METAc was FBc,THEFACEBOOK'], { 'FBc fbc FB fb TheFacebook thefacebookc METAc meta': 0 }],
+  ['are of another token now', ['METAc was FBc', 'FBc'], { 'FBc fbc FB fb': 1 }],
+  ['are former ones and exact, unlike the current one', ['METAc was FBc', 'FB'], { FBc: 0, FB: 1 }],
+  ['match like a former one only with a c', ['METAc was FBC', 'FBc'], { FB: 1 }],
+  ['are former ones of two tokens', ['A was OLD', 'B was OLD'], { old: BOTH }],
+  ['are former ones in several cases', ['NEW was OLD,old,OLDc'], { 'Old oldC OLDCC': 0 }],
+  ['are former and current ones', ['Abc was ABC,abc,Abc,ABCc'], { 'abc ABC aBc abcc ab': 0 }],
+  ['are of a delisted token alone', ['ABCc is delisted was OLD', 'XYZ'], { 'ABCc abc old': 0 }],
+  ['are of a delisted and a listed token', ['ABCc is delisted', 'ABCc'], { ABCc: 1 }],
+  ['are of a listed token in another case', ['ABCc is delisted', 'abcc'], { ABCc: 1 }],
+  ['are of a listed token without the c', ['ABCc is delisted', 'ABC'], { ABCc: 1 }],
+  ['are of a listed token with another c', ['ABCc is delisted', 'ABCcc'], { ABCc: 1 }],
+  ['are former ones of a listed token', ['ABCc is delisted', 'XYZ was ABCc'], { ABCc: 1 }],
+  ['are of two delisted tokens', ['ABC is delisted', 'ABC is delisted'], { abc: BOTH }],
+])('a token is found, or ambiguous, by symbols that %s', (_, texts, found) => {
+  const tokens = texts.map(tokenFrom)
+  const directory = new TokenDirectory(tokens)
+  const ambiguous = { kind: 'ambiguous', suggest: tokens.map(({ address }) => address) }
+  for (const [selectors, result] of Object.entries(found)) {
+    const expected = result === BOTH ? ambiguous : { kind: 'found', token: tokens[result] }
+    for (const selector of selectors.split(' ')) expect([selector, directory.find(selector)]).toEqual([selector, expected])
+  }
+  for (const token of tokens) expect(directory.find(token.address)).toEqual({ kind: 'found', token })
 })
 
 describe('a symbol of any script', () => {

@@ -32,19 +32,38 @@ const settle = (ledger: Ledger, block: number, facts: readonly FactDraft[] = [])
 }
 
 describe('a pre-confirmed log', () => {
-  it('is new once', () => {
+  it.each<[string, readonly (readonly [block: number, index: number])[], readonly boolean[]]>([
+    [
+      'is new once',
+      [
+        [5, 0],
+        [5, 0],
+        [5, 0],
+      ],
+      [true, false, false],
+    ],
+    [
+      'is new again at another position',
+      [
+        [5, 0],
+        [5, 1],
+        [6, 0],
+      ],
+      [true, true, true],
+    ],
+    [
+      'may arrive late and out of order while its block is open',
+      [
+        [9, 0],
+        [7, 0],
+        [8, 0],
+        [7, 0],
+      ],
+      [true, true, true, false],
+    ],
+  ])('%s', (_, positions, isNew) => {
     const ledger = new Ledger()
-    expect([1, 2, 3].map(() => publish(ledger, 5))).toEqual([true, false, false])
-  })
-
-  it('is new again at another position', () => {
-    const ledger = new Ledger()
-    expect([publish(ledger, 5, 0), publish(ledger, 5, 1), publish(ledger, 6, 0)]).toEqual([true, true, true])
-  })
-
-  it('may arrive late and out of order while its block is open', () => {
-    const ledger = new Ledger()
-    expect([9, 7, 8, 7].map((block) => publish(ledger, block))).toEqual([true, true, true, false])
+    expect(positions.map((position) => publish(ledger, ...position))).toEqual(isNew)
   })
 
   it('of a settled block is not new, published or not', () => {
@@ -94,33 +113,18 @@ describe('an open key', () => {
 })
 
 describe('a settled key', () => {
-  it('is remembered while a reorganisation can reach it', () => {
-    const ledger = new Ledger()
-    settle(ledger, 100, [factAt(100)])
-    ledger.setSafe(101)
-    ledger.setSettled(100 + RECENT_BLOCKS_BOUND)
-    expect(ledger.size).toBe(1)
-    ledger.setSettled(101 + RECENT_BLOCKS_BOUND)
-    expect(ledger.size).toBe(0)
-  })
-
-  it.each([100, null])('is remembered longer while the safe block is %s, up to a bound', (safe) => {
+  it.each<[string, number | null, number, number?]>([
+    ['while a reorganisation can reach it', 101, 100 + RECENT_BLOCKS_BOUND],
+    ['longer while the safe block is not above it, up to a bound', 100, 100 + DEPTH_BOUND_BLOCKS],
+    ['longer while the safe block is not known, up to a bound', null, 100 + DEPTH_BOUND_BLOCKS],
+    ['while blocks around it are being caught up', 200, 101 + RECENT_BLOCKS_BOUND, 50],
+  ])('is remembered %s', (_, safe, last, caughtUpFrom) => {
     const ledger = new Ledger()
     settle(ledger, 100, [factAt(100)])
     if (safe !== null) ledger.setSafe(safe)
-    ledger.setSettled(100 + DEPTH_BOUND_BLOCKS)
+    ledger.setSettled(last, caughtUpFrom)
     expect(ledger.size).toBe(1)
-    ledger.setSettled(101 + DEPTH_BOUND_BLOCKS)
-    expect(ledger.size).toBe(0)
-  })
-
-  it('is remembered while blocks around it are being caught up', () => {
-    const ledger = new Ledger()
-    settle(ledger, 100, [factAt(100)])
-    ledger.setSafe(200)
-    ledger.setSettled(101 + RECENT_BLOCKS_BOUND, 50)
-    expect(ledger.size).toBe(1)
-    ledger.setSettled(102 + RECENT_BLOCKS_BOUND)
+    ledger.setSettled(last + 1)
     expect(ledger.size).toBe(0)
   })
 

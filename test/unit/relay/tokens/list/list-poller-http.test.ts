@@ -1,11 +1,9 @@
-import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { VirtualTimeScheduler } from 'rxjs'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { fetchList, type PolledList, pollList } from '../../../../../src/relay/tokens/list/list-poller.ts'
+import { describe, expect, it } from 'vitest'
+import { fetchList } from '../../../../../src/relay/tokens/list/list-poller.ts'
 import { APPLE, apple, listBody, TESLA, tesla } from '../stock-records.ts'
+import { addressesOf, openPoller, serve } from './list-poller-fixture.ts'
 
 type Answer = { readonly status?: number; readonly headers?: OutgoingHttpHeaders; readonly body?: string | Buffer }
 
@@ -17,63 +15,26 @@ const unchanged: Answer = { status: 304 }
 
 /** An upstream with scripted answers, and a poller of its list. */
 const openListPoller = async (random = 0.5) => {
-  const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
   const requests: IncomingHttpHeaders[] = []
-  const warnings: unknown[] = []
-  const requestTimes: number[] = []
-  let unreadable = 0
   let answer: Answer = {}
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     requests.push(request.headers)
     response.writeHead(answer.status ?? 200, answer.headers).end(answer.body)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const fetch = fetchList(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  let onReading: (reading: PolledList | null) => void = () => {}
-  const start = () =>
-    pollList({
-      fetch: (last) => {
-        requestTimes.push(clock.now())
-        return fetch(last)
-      },
-      stocksRefreshMs: REFRESH_MS,
-      known: [],
-      clock,
-      random: () => random,
-      warn: (_, detail) => warnings.push(detail),
-      onUnreadable: (count) => {
-        unreadable += count
-      },
-    }).subscribe((reading) => onReading(reading))
-  let subscription: ReturnType<typeof start> | undefined
-  onTestFinished(() => {
-    subscription?.unsubscribe()
-    server.closeAllConnections()
-    server.close()
-  })
+  const { requestTimes, warnings, ...poller } = openPoller({ fetch: fetchList(url), random: () => random })
   return {
-    requests,
-    warnings,
-    unreadable: () => unreadable,
+    ...poller,
+    warnings: () => warnings.map(({ detail }) => detail),
     /** The wait before the last request. */
     lastWaitMs: () => (requestTimes.at(-1) ?? 0) - (requestTimes.at(-2) ?? 0),
-    /** The poller's result for the next answer. */
     next: (response: Answer) => {
       answer = response
-      const reading = new Promise<PolledList | null>((resolve) => {
-        onReading = resolve
-      })
-      if (subscription) clock.flush()
-      else subscription = start()
-      return reading
+      return poller.next()
     },
     /** The tag of the last request. */
     tag: () => requests.at(-1)?.['if-none-match'],
   }
 }
-
-const addressesOf = (reading: PolledList | null) => reading?.tokens.map(({ address }) => address)
 
 describe('a list with an entity tag', () => {
   it.each(['"v1"', 'W/"v1"', '""', 'W/"a,b"', `"${'x'.repeat(1_022)}"`])('is requested with its unchanged tag: %s', async (tag) => {
@@ -168,7 +129,7 @@ describe('the answer 304', () => {
     expect(await next(unchanged)).toBeNull()
     await next({ body: twoTokens })
     expect(await next(unchanged)).toBeNull()
-    expect(warnings).toEqual([{ reason: 'HTTP 304' }, { reason: 'HTTP 304' }])
+    expect(warnings()).toEqual([{ reason: 'HTTP 304' }, { reason: 'HTTP 304' }])
   })
 })
 
@@ -240,16 +201,19 @@ describe('the poller keeps the last good list', () => {
     ['an empty answer', { body: '' }],
     ['null', { body: 'null' }],
   ])('after %s', async (_, wrong) => {
-    const { next } = await openListPoller()
+    const { next, warnings } = await openListPoller()
     await next({ body: twoTokens })
-    for (let times = 0; times < 4; times += 1) expect(await next(wrong)).toBeNull()
+    for (let times = 1; times <= 4; times += 1) {
+      expect(await next(wrong)).toBeNull()
+      expect(warnings()).toHaveLength(times)
+    }
     expect(addressesOf(await next({ body: twoTokens }))).toEqual([APPLE, TESLA])
   })
 
   it('after a refusal with a huge body', async () => {
     const { next, warnings } = await openListPoller()
     await next({ status: 502, body: 'x'.repeat(2 ** 20) })
-    expect(warnings).toEqual([{ reason: 'HTTP 502' }])
+    expect(warnings()).toEqual([{ reason: 'HTTP 502' }])
   })
 
   it('after a list that is longer than its bound, which is read no further', async () => {
@@ -257,6 +221,6 @@ describe('the poller keeps the last good list', () => {
     const longList = gzipSync(listBody(`{"a":[${'0,'.repeat(10 * 2 ** 20)}0]}`))
     expect(longList.length).toBeLessThan(64 * 1_024)
     expect(await next({ headers: { 'content-encoding': 'gzip' }, body: longList })).toBeNull()
-    expect(warnings).toEqual([{ reason: 'the list is longer than 8388608 bytes' }])
+    expect(warnings()).toEqual([{ reason: 'the list is longer than 8388608 bytes' }])
   })
 })

@@ -1,78 +1,43 @@
-import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { asyncScheduler, VirtualTimeScheduler } from 'rxjs'
+import type { RequestListener } from 'node:http'
+import { asyncScheduler } from 'rxjs'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Hex } from '../../../../../src/lib/hex.ts'
 import { fetchList, type PolledList, pollList } from '../../../../../src/relay/tokens/list/list-poller.ts'
 import { APPLE, apple, listBody, TESLA, tesla } from '../stock-records.ts'
+import { addressesOf, openPoller, serve } from './list-poller-fixture.ts'
 
 const twoTokens = listBody(apple(), tesla())
 const oneToken = listBody(apple())
 const noTokens = listBody()
 
-/** A poller with virtual time; `next` waits for the next answer. */
-const openListPoller = ({
-  known = [],
-  stocksRefreshMs = 15_000,
-  random = () => 0.5,
-}: {
-  known?: Hex[]
-  stocksRefreshMs?: number
-  random?: () => number
-} = {}) => {
-  const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
+/** A poller of scripted answers. */
+const openListPoller = (inputs: Omit<Partial<Parameters<typeof openPoller>[0]>, 'fetch'> = {}) => {
   const answers: (() => Promise<Buffer>)[] = []
-  const warnings: string[] = []
   const previousTexts: (string | null)[] = []
-  let unreadable = 0
-  let fetchCount = 0
-  let onReading: (reading: PolledList | null) => void = () => {}
-  const start = () =>
-    pollList({
-      fetch: (last) => {
-        fetchCount += 1
-        previousTexts.push(last === null ? null : String(last))
-        return (answers.shift() ?? (() => Promise.reject(new Error('unexpected request'))))()
-      },
-      stocksRefreshMs,
-      known,
-      clock,
-      random,
-      warn: (kind) => warnings.push(kind),
-      onUnreadable: (count) => {
-        unreadable += count
-      },
-    }).subscribe((reading) => onReading(reading))
+  const poller = openPoller({
+    ...inputs,
+    fetch: (last) => {
+      previousTexts.push(last === null ? null : String(last))
+      return (answers.shift() ?? (() => Promise.reject(new Error('unexpected request'))))()
+    },
+  })
   let last: PolledList | null = null
-  let subscription: ReturnType<typeof start> | undefined
-  onTestFinished(() => subscription?.unsubscribe())
   return {
-    clock,
-    warnings,
+    ...poller,
     previousTexts,
+    warnings: () => poller.warnings.map(({ kind }) => kind),
     /** The addresses in the last answer, full or partial. */
-    lastAddresses: () => (last ? addressesOf(last) : []),
-    fetchCount: () => fetchCount,
-    unreadable: () => unreadable,
+    lastAddresses: () => addressesOf(last) ?? [],
     /** The addresses of the next answer if it is accepted as the full list; else null. */
     next: async (answer: string | Error | (() => never)) => {
       answers.push(() => {
         if (typeof answer === 'function') return answer()
         return typeof answer === 'string' ? Promise.resolve(Buffer.from(answer)) : Promise.reject(answer)
       })
-      const reading = new Promise<PolledList | null>((resolve) => {
-        onReading = resolve
-      })
-      if (subscription) clock.flush()
-      else subscription = start()
-      last = await reading
-      return last === null || last.partial ? null : addressesOf(last)
+      last = await poller.next()
+      return last === null || last.partial ? null : (addressesOf(last) ?? null)
     },
   }
 }
-
-const addressesOf = (reading: PolledList) => reading.tokens.map(({ address }) => address)
 
 describe('the list poller', () => {
   it('polls at once, and then at every refresh', async () => {
@@ -95,33 +60,11 @@ describe('the list poller', () => {
     expect(clock.now()).toBeCloseTo(ms)
   })
 
-  it.each<[string, string | Error]>([
-    ['an error', new Error('HTTP 503')],
-    ['HTML', '<html>'],
-    ['an error record', '{"code":13,"message":"internal","details":[]}'],
-    ['a truncated answer', twoTokens.slice(0, -9)],
-    ['an empty answer', ''],
-  ])('keeps the list after %s, and goes on', async (_, wrong) => {
-    const { next, warnings } = openListPoller()
-    await next(twoTokens)
-    expect(await next(wrong)).toBeNull()
-    expect(await next(wrong)).toBeNull()
-    expect(warnings).toEqual(['list unreadable', 'list unreadable'])
-    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
-  })
-
   it('counts skipped records, and accepts the others', async () => {
     const { next, unreadable, warnings } = openListPoller()
     expect(await next(listBody('null', apple(), '{}'))).toEqual([APPLE])
     expect(unreadable()).toBe(2)
-    expect(warnings).toEqual(['list records skipped'])
-  })
-
-  it('emits a list that lost a token at once as partial', async () => {
-    const { next, lastAddresses } = openListPoller()
-    await next(twoTokens)
-    expect(await next(oneToken)).toBeNull()
-    expect(lastAddresses()).toEqual([APPLE])
+    expect(warnings()).toEqual(['list records skipped'])
   })
 
   it('needs a confirmation too for the loss of a token from a partial list', async () => {
@@ -132,16 +75,13 @@ describe('the list poller', () => {
     expect(await next(oneToken)).toBeNull()
   })
 
-  it('accepts a longer list at once', async () => {
+  it.each([
+    ['that is longer', oneToken, twoTokens, [APPLE, TESLA]],
+    ['with renamed tokens', twoTokens, listBody(tesla({ symbol: 'T' }), apple({ symbol: 'A' })), [TESLA, APPLE]],
+  ])('accepts a list %s at once', async (_, before, after, addresses) => {
     const { next } = openListPoller()
-    await next(oneToken)
-    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
-  })
-
-  it('accepts a list with renamed tokens at once', async () => {
-    const { next } = openListPoller()
-    await next(twoTokens)
-    expect(await next(listBody(tesla({ symbol: 'T' }), apple({ symbol: 'A' })))).toEqual([TESLA, APPLE])
+    await next(before)
+    expect(await next(after)).toEqual(addresses)
   })
 
   it('goes on polling during an outage of a day, and accepts the list after it', async () => {
@@ -181,11 +121,11 @@ describe('the list poller', () => {
   })
 
   it('never has two requests in flight', async () => {
-    const { next, fetchCount, clock } = openListPoller()
+    const { next, requestTimes, clock } = openListPoller()
     await next(twoTokens)
     clock.flush()
     clock.flush()
-    expect(fetchCount()).toBe(2)
+    expect(requestTimes).toHaveLength(2)
   })
 })
 
@@ -246,7 +186,7 @@ describe('a list that lost tokens', () => {
     await next(twoTokens)
     expect(await next(oneToken)).toBeNull()
     expect(await next(oneToken)).toBeNull()
-    expect(warnings).toEqual(Array(2).fill('list shrank, waiting for confirmation'))
+    expect(warnings()).toEqual(Array(2).fill('list shrank, waiting for confirmation'))
     expect(await next(oneToken)).toEqual([APPLE])
     expect(await next(oneToken)).toEqual([APPLE])
   })
@@ -281,12 +221,6 @@ describe('a list that lost tokens', () => {
     expect(await next(listBody(apple({ nav_price: 2 }), tesla()))).toEqual([APPLE, TESLA])
   })
 
-  it('needs confirmation too if it gained others', async () => {
-    const { next } = openListPoller()
-    await next(oneToken)
-    expect(await next(listBody(tesla()))).toBeNull()
-  })
-
   it('is compared with the tokens from before a restart', async () => {
     const { next } = openListPoller({ known: [APPLE, TESLA] })
     expect(await next(oneToken)).toBeNull()
@@ -303,44 +237,37 @@ describe('a list that lost tokens', () => {
 
 describe('the list over HTTP', () => {
   afterEach(() => vi.restoreAllMocks())
-  const serve = async (answer: RequestListener) => {
-    const fetchCount: (string | undefined)[] = []
-    const server = createServer((request, response) => {
-      fetchCount.push(request.url)
+  const openList = async (answer: RequestListener) => {
+    const paths: (string | undefined)[] = []
+    const url = await serve((request, response) => {
+      paths.push(request.url)
       answer(request, response)
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    return { url, fetchCount, fetch: fetchList(url) }
+    return { url, paths, fetch: fetchList(url) }
   }
 
   it('is fetched in full from its path', async () => {
-    const { fetch, fetchCount } = await serve((_, response) => response.end(twoTokens))
+    const { fetch, paths } = await openList((_, response) => response.end(twoTokens))
     expect(String(await fetch(null))).toBe(twoTokens)
-    expect(fetchCount).toEqual(['/v1/tokenized-stocks'])
+    expect(paths).toEqual(['/v1/tokenized-stocks'])
   })
 
   it.each([204, 304, 400, 404, 429, 500, 503])('is refused with the status %d', async (status) => {
-    const { fetch } = await serve((_, response) =>
+    const { fetch } = await openList((_, response) =>
       response.writeHead(status).end(status === 204 || status === 304 ? '' : twoTokens),
     )
     await expect(fetch(null)).rejects.toThrow(`HTTP ${status}`)
   })
 
   it('is refused with a redirect', async () => {
-    const elsewhere = await serve((_, response) => response.end(twoTokens))
-    const { fetch } = await serve((_, response) => response.writeHead(302, { location: elsewhere.url }).end())
+    const elsewhere = await openList((_, response) => response.end(twoTokens))
+    const { fetch } = await openList((_, response) => response.writeHead(302, { location: elsewhere.url }).end())
     await expect(fetch(null)).rejects.toThrow()
-    expect(elsewhere.fetchCount).toEqual([])
+    expect(elsewhere.paths).toEqual([])
   })
 
   it('is refused if it breaks off', async () => {
-    const { fetch } = await serve((_, response) => {
+    const { fetch } = await openList((_, response) => {
       response.writeHead(200, { 'content-length': '1000' }).write(twoTokens.slice(0, 30))
       response.destroy()
     })
@@ -350,7 +277,7 @@ describe('the list over HTTP', () => {
   it('has a deadline for its last byte', async () => {
     const deadline = new AbortController()
     const fetchCount = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => deadline.signal)
-    const { fetch } = await serve((_, response) => {
+    const { fetch } = await openList((_, response) => {
       response.writeHead(200).write(twoTokens.slice(0, 30))
       setImmediate(() => deadline.abort(new DOMException('too slow', 'TimeoutError')))
     })
