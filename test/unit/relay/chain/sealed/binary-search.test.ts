@@ -48,27 +48,21 @@ describe('the first block within a bound of chain time', () => {
     )
   })
 
-  it('is found with one request if the whole range is within the bound', async () => {
+  /** The node lacks the blocks from the first to the last of these. */
+  it.each([
+    ['found with one request if the whole range is within the bound', 1e9, [], 9_000],
+    ['the start if the node has pruned it or lacks it', 1_000, [0, 9_499], 9_000],
+    ['not before a block that the node lacks', 100_000, [9_001, 9_989], 9_990],
+  ])('is %s', async (_, boundMs, [firstLacked = 0, lastLacked = -1], expected) => {
     const { chain, first } = open()
-    expect(await first(9_000, 1e9)).toBe(9_000)
-    expect(chain.requests).toHaveLength(1)
+    chain.override = ({ params: [number] }) => (Number(number) >= firstLacked && Number(number) <= lastLacked ? null : undefined)
+    expect(await first(9_000, boundMs)).toBe(expected)
+    if (boundMs === 1e9) expect(chain.requests).toHaveLength(1)
   })
 
   it('is the start if no time is known', async () => {
     const { chain, first } = open()
     expect(await first(9_000, 1_000, { ...chain.headerOf(HEAD), timestamp: null })).toBe(9_000)
     expect(chain.requests).toEqual([])
-  })
-
-  it('is the start if the node has pruned it or lacks it', async () => {
-    const { chain, first } = open()
-    chain.override = ({ params }) => (Number(params[0]) < 9_500 ? null : undefined)
-    expect(await first(9_000, 1_000)).toBe(9_000)
-  })
-
-  it('is not before a block that the node lacks', async () => {
-    const { chain, first } = open()
-    chain.override = ({ params }) => (Number(params[0]) > 9_000 && Number(params[0]) < 9_990 ? null : undefined)
-    expect(await first(9_000, 100_000)).toBe(9_990)
   })
 })

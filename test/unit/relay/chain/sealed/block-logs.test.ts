@@ -36,26 +36,26 @@ describe('the logs that settle a block', () => {
     expect(chain.requests).toHaveLength(1)
   })
 
-  it('may lack an open key if its transaction has another log', async () => {
+  it.each([
+    ['its transaction has another log', 0, []],
+    ['the block does not list its transaction', 7, [HEAD]],
+  ])('may lack an open key if %s', async (_, tx, headers) => {
     const { chain, openKeysOfChain, settle } = openReader()
     const log = chain.addLog(HEAD)
-    openKeysOfChain.add(log)
-    openKeysOfChain.add({ ...log, index: 7 })
+    openKeysOfChain.add({ block: HEAD, index: 7, tx: txHash(HEAD, tx) })
     expect(await settle()).toEqual([keyOf(log)])
-    expect(chain.requestedHeaders()).toEqual([])
+    expect(chain.requestedHeaders()).toEqual(headers)
   })
 
-  it('may lack an open key if the block does not list its transaction', async () => {
-    const { chain, openKeysOfChain, settle } = openReader()
-    const log = chain.addLog(HEAD)
-    openKeysOfChain.add({ block: HEAD, index: 7 })
-    expect(await settle()).toEqual([keyOf(log)])
-    expect(chain.requestedHeaders()).toEqual([HEAD])
-  })
-
-  it('are doubted if the block lists the transaction', async () => {
+  it.each([
+    ['the block lists the transaction', true, []],
+    ['the block lists one of two transactions', true, [7]],
+    ['the header lists no transactions, though the block used gas', false, []],
+  ])('are doubted if %s', async (_, listsTransactions, others) => {
     const { chain, openKeysOfChain, settle } = openReader()
     openKeysOfChain.add(chain.addLog(HEAD))
+    for (const index of others) openKeysOfChain.add({ block: HEAD, index })
+    chain.listsTransactions = listsTransactions
     chain.hideLogs(HEAD)
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
     expect(await settle(HEAD, { acceptsMissing: true })).toEqual([])
@@ -69,23 +69,6 @@ describe('the logs that settle a block', () => {
       openKeysOfChain.add(log)
       return []
     }
-    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
-  })
-
-  it('are doubted if the block lists one of two transactions', async () => {
-    const { chain, openKeysOfChain, settle } = openReader()
-    openKeysOfChain.add(chain.addLog(HEAD))
-    openKeysOfChain.add({ block: HEAD, index: 7, tx: txHash(HEAD, 7) })
-    chain.hideLogs(HEAD)
-    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
-  })
-
-  it('are doubted if the block lists no transactions', async () => {
-    const { chain, openKeysOfChain, settle } = openReader()
-    openKeysOfChain.add({ block: HEAD })
-    chain.listsTransactions = false
-    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
-    chain.override = ({ method }) => (method === 'eth_getLogs' ? undefined : { ...chain.headerOf(HEAD), transactions: 5 })
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
   })
 

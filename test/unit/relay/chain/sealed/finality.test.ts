@@ -35,42 +35,30 @@ const openFinality = (published: { safe: number | null; finalized: number | null
 it('finality polling emits both stages as they rise', async () => {
   const { chain, emitted, advance } = openFinality()
   chain.safe = 9_000
-  chain.finalized = 5_000
-  await advance(0)
-  expect(emitted()).toEqual(['safe 9000', 'finalized 5000'])
-  chain.safe = 9_500
-  await advance(EVERY_MS)
-  expect(emitted()).toEqual(['safe 9000', 'finalized 5000', 'safe 9500'])
-  await advance(5 * EVERY_MS)
-  expect(emitted()).toHaveLength(3)
-})
-
-it('finality polling does not repeat a stage of the previous run', async () => {
-  const { chain, emitted, advance } = openFinality({ safe: 9_000, finalized: null })
-  chain.safe = 9_000
   chain.finalized = 0
   await advance(0)
-  expect(emitted()).toEqual(['finalized 0'])
+  expect(emitted()).toEqual(['safe 9000', 'finalized 0'])
+  chain.safe = 9_500
+  await advance(6 * EVERY_MS)
+  expect(emitted()).toEqual(['safe 9000', 'finalized 0', 'safe 9500'])
 })
 
-it('finality polling ignores the lower block of a lagging node', async () => {
-  const { chain, emitted, advance } = openFinality()
-  chain.safe = 9_000
-  await advance(0)
-  chain.safe = 8_000
-  await advance(EVERY_MS)
-  chain.safe = 9_001
-  await advance(EVERY_MS)
-  expect(emitted()).toEqual(['safe 9000', 'safe 9001'])
+it.each([
+  ['does not repeat a stage of the previous run', 9_000, [9_000, 9_000], []],
+  ['ignores the lower block of a lagging node', null, [9_000, 8_000, 9_001], ['safe 9000', 'safe 9001']],
+])('finality polling %s', async (_, published, shown, expected) => {
+  const { chain, emitted, advance } = openFinality({ safe: published, finalized: null })
+  for (const safe of shown) {
+    chain.safe = safe
+    await advance(EVERY_MS)
+  }
+  expect(emitted()).toEqual(expected)
 })
 
 it('finality polling retries a node without the tag, and emits nothing for it', async () => {
   const { chain, emitted, warnings, advance } = openFinality()
   chain.finalized = 5_000
-  chain.override = ({ params }) => {
-    if (params[0] === 'safe') throw new UpstreamError('invalid', 'unknown block tag')
-    return undefined
-  }
+  chain.override = ({ params }) => (params[0] === 'safe' ? Promise.reject(new UpstreamError('invalid', 'no tag')) : undefined)
   await advance(EVERY_MS)
   expect(emitted()).toEqual(['finalized 5000'])
   expect(warnings).toEqual(['no safe block', 'no safe block'])
@@ -90,42 +78,31 @@ it('finality polling waits for a late answer, one at a time', async () => {
 })
 
 describe('the finality gate', () => {
-  const mark = (stage: FinalityEvent['stage'], block: number): FinalityEvent => ({
-    type: 'finality',
-    stage,
-    block: sealedHeader(header(block)),
-  })
   const ours = () => true
-  const emitted = (events: readonly FinalityEvent[]) => events.map(({ stage, block }) => `${stage} ${block.number}`)
+  const openGate = (...marks: readonly (readonly [stage: FinalityEvent['stage'], block: number])[]) => {
+    const gate = new FinalityGate()
+    for (const [stage, block] of marks) gate.add({ type: 'finality', stage, block: sealedHeader(header(block)) })
+    return (settled: number, isOurs: Parameters<FinalityGate['release']>[1] = ours) =>
+      gate.release(settled, isOurs).map(({ stage, block }) => `${stage} ${block.number}`)
+  }
 
   it('holds an event back until all blocks below it are settled', () => {
-    const gate = new FinalityGate()
-    gate.add(mark('safe', 100))
-    expect(emitted(gate.release(99, ours))).toEqual([])
-    expect(emitted(gate.release(100, ours))).toEqual(['safe 100'])
-    expect(emitted(gate.release(101, ours))).toEqual([])
+    const release = openGate(['safe', 100])
+    expect([release(99), release(100), release(101)]).toEqual([[], ['safe 100'], []])
   })
 
   it('releases the newest reached event of each stage', () => {
-    const gate = new FinalityGate()
-    for (const block of [100, 110, 130]) gate.add(mark('safe', block))
-    gate.add(mark('finalized', 90))
-    expect(emitted(gate.release(120, ours))).toEqual(['safe 110', 'finalized 90'])
-    expect(emitted(gate.release(130, ours))).toEqual(['safe 130'])
+    const release = openGate(['safe', 100], ['safe', 110], ['safe', 130], ['finalized', 90])
+    expect([release(120), release(130)]).toEqual([['safe 110', 'finalized 90'], ['safe 130']])
   })
 
   it('holds back a block of another branch until it is ours', () => {
-    const gate = new FinalityGate()
-    for (const block of [100, 110]) gate.add(mark('safe', block))
-    expect(emitted(gate.release(120, ({ number }) => number < 110))).toEqual(['safe 100'])
-    expect(emitted(gate.release(120, ours))).toEqual(['safe 110'])
+    const release = openGate(['safe', 100], ['safe', 110])
+    expect([release(120, ({ number }) => number < 110), release(120)]).toEqual([['safe 100'], ['safe 110']])
   })
 
   it('keeps a bounded number of events, and drops the oldest', () => {
-    const gate = new FinalityGate()
-    for (const block of range(1, 100)) gate.add(mark('safe', block))
-    expect(emitted(gate.release(36, ours))).toEqual([])
-    expect(emitted(gate.release(37, ours))).toEqual(['safe 37'])
-    expect(emitted(gate.release(1_000, ours))).toEqual(['safe 100'])
+    const release = openGate(...range(1, 100).map((block) => ['safe', block] as const))
+    expect([release(36), release(37), release(1_000)]).toEqual([[], ['safe 37'], ['safe 100']])
   })
 })

@@ -3,37 +3,21 @@ import { Outage } from '../../../../../src/relay/chain/sealed/outage.ts'
 
 const SILENCE_MS = 3_000
 
-it('an outage after a restart covers all blocks up to the first head', () => {
+it('an outage ends with the first head, covers all blocks up to it, and is open until they are limited by age', () => {
   const outage = new Outage(true, SILENCE_MS)
+  expect([outage.isOpen, outage.isUnbounded]).toEqual([true, false])
   outage.end(100)
-  expect(outage.isUnbounded).toBe(true)
-  expect([99, 100, 101].map((block) => outage.covers(block))).toEqual([true, true, false])
-})
-
-it('an outage ends with the first head only', () => {
-  const outage = new Outage(true, SILENCE_MS)
-  outage.end(100)
+  expect([outage.isOpen, outage.isUnbounded]).toEqual([true, true])
   outage.isUnbounded = false
   outage.end(110)
-  expect(outage.isUnbounded).toBe(false)
-  expect(outage.covers(101)).toBe(false)
-})
-
-it('an outage is open until its blocks are limited by age', () => {
-  const outage = new Outage(true, SILENCE_MS)
-  expect(outage.isOpen).toBe(true)
-  outage.end(100)
-  expect(outage.isOpen).toBe(true)
-  outage.isUnbounded = false
-  expect(outage.isOpen).toBe(false)
-  expect(new Outage(false, SILENCE_MS).isOpen).toBe(false)
+  expect([outage.isOpen, outage.isUnbounded]).toEqual([false, false])
+  expect([99, 100, 101].map((block) => outage.covers(block))).toEqual([true, true, false])
 })
 
 it('an outage that never began covers nothing', () => {
   const outage = new Outage(false, SILENCE_MS)
   outage.end(100)
-  expect(outage.isUnbounded).toBe(false)
-  expect(outage.covers(0)).toBe(false)
+  expect([outage.isOpen, outage.isUnbounded, outage.covers(0)]).toEqual([false, false, false])
 })
 
 it('an outage may begin again, and never covers less than before', () => {
@@ -42,26 +26,19 @@ it('an outage may begin again, and never covers less than before', () => {
   outage.isUnbounded = false
   outage.begin()
   outage.end(90)
-  expect(outage.isUnbounded).toBe(true)
-  expect(outage.covers(100)).toBe(true)
+  expect([outage.isUnbounded, outage.covers(100)]).toEqual([true, true])
   outage.extend(120)
   expect(outage.covers(120)).toBe(true)
 })
 
-it('an outage includes requests that fail for too long', () => {
+it.each([
+  ['includes requests that fail for too long', [[1_000, 3_900, 4_001]], true],
+  ['does not include short failures, however often', [[1_000, 4_000], [5_000, 8_000], [9_000, 12_000], [60_000]], false],
+])('an outage %s', (_, tries, isCovered) => {
   const outage = new Outage(false, SILENCE_MS)
-  outage.requestFailed(1_000)
-  outage.requestFailed(3_900)
-  outage.requestSucceeded(4_001, 50)
-  expect(outage.covers(50)).toBe(true)
-})
-
-it('an outage does not include short failures, however often', () => {
-  const outage = new Outage(false, SILENCE_MS)
-  for (const at of [1_000, 5_000, 9_000]) {
-    outage.requestFailed(at)
-    outage.requestSucceeded(at + 3_000, 50)
+  for (const times of tries) {
+    for (const failedAt of times.slice(0, -1)) outage.requestFailed(failedAt)
+    outage.requestSucceeded(times.at(-1) ?? 0, 50)
   }
-  outage.requestSucceeded(60_000, 60)
-  expect(outage.covers(0)).toBe(false)
+  expect(outage.covers(50)).toBe(isCovered)
 })

@@ -45,24 +45,23 @@ describe('the fork point', () => {
     expect(chain.requests.length).toBeLessThanOrEqual(11)
   })
 
-  it('may be a block without a known hash, and gets its current hash', async () => {
-    const { chain, recentBlocks, searchBelow } = openSettled(HEAD - 1, HEAD)
-    recentBlocks.add(HEAD - 1, { hash: null, logCount: null, addresses: [], settledAt: 0 })
-    chain.reorganise(5)
-    expect(await searchBelow(HEAD)).toEqual({ number: HEAD - 1, hash: chain.hashOf(HEAD - 1) })
-  })
-
   it.each([
     ['stands above one that is canonical', 10, HEAD - 3],
     ['lies above one that is replaced', 500, HEAD - 600],
   ])('is the block of unknown hash that %s, or below it', async (_, depth, expected) => {
     const { chain, recentBlocks, searchBelow } = openSettled(HEAD, HEAD)
-    const unknown = { hash: null, logCount: null, addresses: [], settledAt: 0 }
     recentBlocks.rollBackTo({ number: HEAD - 600, hash: chain.hashOf(HEAD - 600) })
-    recentBlocks.add(HEAD - 100, { ...unknown, hash: chain.hashOf(HEAD - 100) })
-    recentBlocks.add(HEAD - 3, unknown)
+    recentBlocks.addUnread({ number: HEAD - 100, hash: chain.hashOf(HEAD - 100) })
+    recentBlocks.addUnread({ number: HEAD - 3, hash: null })
     chain.reorganise(depth)
-    expect(await searchBelow(HEAD)).toMatchObject({ number: expected })
+    expect(await searchBelow(HEAD)).toEqual({ number: expected, hash: chain.hashOf(expected) })
+  })
+
+  it('is the block of unknown hash that has none below it', async () => {
+    const { chain, recentBlocks, searchBelow } = openSettled(HEAD - 1, HEAD)
+    recentBlocks.addUnread({ number: HEAD - 1, hash: null })
+    chain.reorganise(5)
+    expect(await searchBelow(HEAD)).toEqual({ number: HEAD - 1, hash: chain.hashOf(HEAD - 1) })
   })
 
   it('is null without a kept block below', async () => {
@@ -96,13 +95,12 @@ describe('a rollback', () => {
     expect(target.to.number).toBeLessThanOrEqual(lost ? lost.to : HEAD - depth)
     expect(chain.requests.length).toBeLessThan(40)
   })
-})
 
-it('a rollback on a node without old blocks loses nothing above the fork point', async () => {
-  const { chain, recentBlocks } = openSettled(HEAD - 6_000, HEAD)
-  chain.reorganise(1_500)
-  chain.override = ({ params }) => (Number(params[0]) < HEAD - 2_000 ? null : undefined)
-  const reader = new ChainReader(chain.request)
-  const target = await findRollbackTarget(reader, recentBlocks, { number: HEAD, safe: 0 }, signal)
-  expect(target).toEqual({ to: { number: HEAD - 2_000, hash: null }, lost: null })
+  it('on a node without old blocks loses nothing above the fork point', async () => {
+    const { chain, recentBlocks } = openSettled(oldest, HEAD)
+    chain.reorganise(1_500)
+    chain.override = ({ params }) => (Number(params[0]) < HEAD - 2_000 ? null : undefined)
+    const target = await findRollbackTarget(new ChainReader(chain.request), recentBlocks, { number: HEAD, safe: 0 }, signal)
+    expect(target).toEqual({ to: { number: HEAD - 2_000, hash: null }, lost: null })
+  })
 })

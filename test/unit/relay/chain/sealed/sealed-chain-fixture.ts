@@ -23,13 +23,6 @@ export class FakeOpenKeys implements OpenKeys {
     this.#openKeys.set(block, [...this.at(block), openKey])
   }
 
-  /** Replaces the open keys of a block by its settled logs. */
-  settle({ number, logs }: SealedBlock): void {
-    this.#openKeys.delete(number)
-    for (const { logIndex, address, transactionHash } of logs)
-      this.add({ block: number, index: logIndex, address, tx: transactionHash })
-  }
-
   at(block: number): readonly OpenKey[] {
     return this.#openKeys.get(block) ?? []
   }
@@ -69,13 +62,6 @@ export class SettledEvents {
     return this.ofType('hole').map(({ blocks: { from, to }, reason }) => `${from}-${to} ${reason}`)
   }
 
-  /** The last settled version of each block with logs. */
-  latestSealed(): readonly Cursor[] {
-    const latest = new Map(this.blocks().map((block) => [block.number, block] as const))
-    const nonEmpty = [...latest.values()].filter(({ logs }) => logs.length > 0)
-    return nonEmpty.map(({ number, hash }) => ({ number, hash })).sort((a, b) => a.number - b.number)
-  }
-
   /** Where a restart continues. */
   restartCursor(): Cursor | null {
     const last = this.all.findLast((event) => 'cursor' in event)
@@ -91,7 +77,6 @@ export const range = (from: number, to: number): readonly number[] =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index)
 
 type ChainSettings = {
-  readonly head?: number
   /** The last settled block of the previous run; without it settling starts at the head. */
   readonly cursor?: Cursor
   /** Where the first run began. */
@@ -99,52 +84,41 @@ type ChainSettings = {
   readonly safe?: number | null
   readonly sealedInPreviousRun?: readonly Cursor[]
   readonly backfillLimitMs?: number
-  /** Whether settled logs become open keys, as in a ledger. */
-  readonly recordsSettled?: boolean
 }
 
 /** Settling of a scripted chain in virtual time. */
 export const openSealedBlocks = ({
-  head = HEAD,
   cursor,
   began = null,
   safe = null,
   sealedInPreviousRun = [],
   backfillLimitMs = 3_600_000,
-  recordsSettled = false,
 }: ChainSettings = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
-  const chain = new FakeChain(head, clock)
+  const chain = new FakeChain(HEAD, clock)
   const openKeys = new FakeOpenKeys()
   openKeys.sealedInPreviousRun = sealedInPreviousRun
   const settledEvents = new SettledEvents()
   const warnings: string[] = []
   const list = { addresses: [apple] as readonly Hex[] }
-  const open = (from: Cursor | null, knownSafe: number | null) =>
-    new SealedChain({
-      node: new ChainReader(chain.request),
-      confirmChain: chain.confirmChain,
-      openKeys,
-      addresses: () => list.addresses,
-      cursor: from,
-      began,
-      safe: knownSafe,
-      backfillLimitMs,
-      silenceMs: 3_000,
-      clock,
-      warn: (kind) => warnings.push(kind),
-    })
-  const follow = (sealedBlocks: SealedChain) =>
-    sealedBlocks.follow().subscribe((event) => {
-      settledEvents.all.push(event)
-      if (recordsSettled && event.type === 'sealed') for (const block of event.blocks) openKeys.settle(block)
-    })
-  const sealed = open(cursor ?? null, safe)
-  if (!cursor) sealed.begin({ number: head, hash: chain.hashOf(head) })
-  const run = { sealed, subscription: follow(sealed) }
-  onTestFinished(() => run.subscription.unsubscribe())
+  const sealed = new SealedChain({
+    node: new ChainReader(chain.request),
+    confirmChain: chain.confirmChain,
+    openKeys,
+    addresses: () => list.addresses,
+    cursor: cursor ?? null,
+    began,
+    safe,
+    backfillLimitMs,
+    silenceMs: 3_000,
+    clock,
+    warn: (kind) => warnings.push(kind),
+  })
+  if (!cursor) sealed.begin({ number: HEAD, hash: chain.hashOf(HEAD) })
+  const subscription = sealed.follow().subscribe((event) => settledEvents.all.push(event))
+  onTestFinished(() => subscription.unsubscribe())
   const advance = (ms: number) => advanceClock(clock, ms)
-  const announceHead = (block = chain.head) => run.sealed.receiveHead(sealedHeader(chain.headerOf(block)))
+  const announceHead = (block = chain.head) => sealed.receiveHead(sealedHeader(chain.headerOf(block)))
   return {
     chain,
     openKeys,
@@ -153,15 +127,7 @@ export const openSealedBlocks = ({
     list,
     sealed,
     clock,
-    /** The current run, replaced by `restart`. */
-    run,
-    /** Ends this run and starts another with what the tape would hold. */
-    restart: (knownSafe: number | null) => {
-      run.subscription.unsubscribe()
-      openKeys.sealedInPreviousRun = settledEvents.latestSealed()
-      run.sealed = open(settledEvents.restartCursor() ?? { number: head, hash: chain.hashOf(head) }, knownSafe)
-      run.subscription = follow(run.sealed)
-    },
+    subscription,
     /** Lets time pass. */
     advance,
     /** Pushes the current header of a block. */

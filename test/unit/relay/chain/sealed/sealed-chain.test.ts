@@ -1,17 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { apple, keyOf, sealedLog, timestampOf } from '../node-json.ts'
+import { apple, keyOf, sealedLog, timestampOf, word } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-chain-fixture.ts'
 
 describe('settling', () => {
-  it('emits each block once and in order as heads are pushed', async () => {
-    const { chain, settledEvents, seal } = openSealedBlocks()
-    const logs = range(HEAD + 1, HEAD + 10).map((block) => chain.addLog(block))
-    await seal(10)
-    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 10))
-    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
-    expect(settledEvents.cursors()).toEqual(range(HEAD + 1, HEAD + 10))
-  })
-
   it('emits every field of a block', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     chain.addLog(HEAD + 1)
@@ -37,21 +28,18 @@ describe('settling', () => {
     ])
   })
 
-  it('reads logs by hash, and no header that was pushed', async () => {
-    const { chain, settledEvents, seal } = openSealedBlocks()
-    await seal(3)
-    expect(settledEvents.blockNumbers()).toHaveLength(3)
-    expect(chain.requestedHashes()).toEqual(range(HEAD + 1, HEAD + 3).map((block) => chain.hashOf(block)))
-    expect(chain.requestedHeaders()).toEqual([])
-  })
-
-  it('reads headers that were not pushed', async () => {
+  it('reads each block by its hash once, though its head is pushed often and in any order', async () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
-    chain.head = HEAD + 5
-    announceHead()
-    await advance(0)
-    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 5))
-    expect(chain.requestedHeaders()).toEqual(range(HEAD + 1, HEAD + 4))
+    chain.head = HEAD + 4
+    for (const block of [1, 4, 1, 4, 3, 3, 2]) {
+      announceHead(HEAD + block)
+      await advance(0)
+    }
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 4))
+    expect(settledEvents.cursors()).toEqual(range(HEAD + 1, HEAD + 4))
+    expect(chain.requestedHashes().toSorted()).toEqual(range(HEAD + 1, HEAD + 4).map((block) => chain.hashOf(block)))
+    // No header that was received before.
+    expect(chain.requestedHeaders()).toEqual([HEAD + 2, HEAD + 3])
   })
 
   it('reads a header that was pushed without a readable time', async () => {
@@ -66,37 +54,19 @@ describe('settling', () => {
 
   it('knows a block by its hash from its head on', async () => {
     const { chain, sealed, announceHead, advance } = openSealedBlocks()
-    const isKnown = () => sealed.knows(sealedHeader(chain.headerOf(HEAD + 1)))
+    const header = sealedHeader(chain.headerOf(HEAD + 1))
     chain.head = HEAD + 1
-    const before = isKnown()
+    const before = sealed.knows(header)
     announceHead()
-    const announced = isKnown()
+    const announced = sealed.knows(header)
     await advance(0)
-    expect([before, announced, isKnown()]).toEqual([false, true, true])
-    expect(sealed.knows({ ...sealedHeader(chain.headerOf(HEAD + 1)), hash: chain.hashOf(HEAD + 2) })).toBe(false)
+    expect([before, announced, sealed.knows(header)]).toEqual([false, true, true])
+    expect(sealed.knows({ ...header, hash: chain.hashOf(HEAD + 2) })).toBe(false)
   })
 
-  it('emits a block once, however often and in any order its head is pushed', async () => {
-    const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
-    chain.head = HEAD + 4
-    for (const block of [2, 4, 1, 4, 3, 3, 2]) {
-      announceHead(HEAD + block)
-      await advance(50)
-    }
-    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 4))
-  })
-
-  it('emits nothing before it has a start', async () => {
-    const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks()
+  it('starts once, even after a block with unknown hash', async () => {
+    const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
     expect(sealed.begin({ number: HEAD - 100, hash: null })).toBe(false)
-    chain.head = HEAD + 1
-    announceHead()
-    await advance(0)
-    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1])
-  })
-
-  it('starts after a block with unknown hash', async () => {
-    const { chain, settledEvents, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
     chain.head = HEAD + 2
     announceHead()
     await advance(0)
@@ -123,7 +93,7 @@ describe('settling', () => {
     expect(settledEvents.all).toEqual([])
     await advance(500)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-    expect(settledEvents.holes()).toEqual([])
+    expect(settledEvents.all.map(({ type }) => type)).toEqual(['sealed'])
   })
 
   it('finally counts unreadable logs, and reports a hole before it emits the other transactions', async () => {
@@ -150,7 +120,6 @@ describe('settling', () => {
     chain.override = ({ method }) => (method === 'eth_getLogs' ? [{ data: '0x1' }, sealedLog(log), null] : undefined)
     await seal(1)
     await advance(1_500)
-    expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 1} unreadable`])
     expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, isPartial: true, logs: [] }])
   })
 
@@ -162,28 +131,13 @@ describe('settling', () => {
     expect(settledEvents.blockNumbers().length).toBeGreaterThanOrEqual(45)
   })
 
-  it('emits in order, in any order the answers come', async () => {
-    const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
-    const logs = range(HEAD + 1, HEAD + 20).map((block) => chain.addLog(block))
-    let questions = 0
-    chain.override = () => {
-      questions += 1
-      chain.delayMs = [300, 10, 120, 40, 5][questions % 5] ?? 0
-      return undefined
-    }
-    chain.head = HEAD + 20
-    announceHead()
-    await advance(10_000)
-    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
-  })
-
   it('sends nothing after its subscription ended', async () => {
-    const { chain, run, announceHead, advance } = openSealedBlocks()
+    const { chain, subscription, announceHead, advance } = openSealedBlocks()
     chain.delayMs = 50
     chain.head += 5
     announceHead()
     await advance(20)
-    run.subscription.unsubscribe()
+    subscription.unsubscribe()
     const requestCount = chain.requests.length
     announceHead()
     await advance(10_000)
@@ -203,12 +157,17 @@ describe('settling', () => {
     expect(sealed.head?.number).toBe(HEAD + 21)
   })
 
-  it('ignores a head that is implausibly far ahead', async () => {
-    const { chain, settledEvents, sealed, seal } = openSealedBlocks()
-    await seal(1)
-    const beyond = { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 200_000_000).toString(16)}` }
-    expect(sealed.receiveHead(sealedHeader(beyond))).toBe('garbage')
-    await seal(1)
-    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
+  it.each([
+    ['that never became canonical', {}],
+    ['with a parent that never became canonical', { parentHash: word(76) }],
+  ])('reads the block of an announced head %s from the node', async (_, fields) => {
+    const { chain, settledEvents, sealed, seal, advance, warnings } = openSealedBlocks()
+    await seal(10)
+    settledEvents.all.length = 0
+    chain.head = HEAD + 11
+    sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 11), hash: word(77), ...fields }))
+    await advance(1_000)
+    expect(settledEvents.blocks().map(({ number, hash }) => [number, hash])).toEqual([[HEAD + 11, chain.hashOf(HEAD + 11)]])
+    expect(warnings).not.toContain('the chain was reorganised')
   })
 })

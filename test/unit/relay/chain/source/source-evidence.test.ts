@@ -38,12 +38,25 @@ const missed: readonly Evidence[] = [
   { type: 'settled', number: HEAD + 2, logs: 1 },
 ]
 
-/** The rows of a table: the first column names the row, the others are what each column of the head leads to. */
-const rowsOf = (table: string): readonly (readonly string[])[] =>
-  table
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/ {2,}/))
+/** A line with `*` stands for one of each trust that a connection may begin with. */
+const withEachDoubt = (line: string): readonly string[] =>
+  line.includes('*') ? trusts.filter((trust) => trust !== 'proven').map((trust) => line.replaceAll('*', trust)) : [line]
+
+type Cell = readonly [row: string, column: string, expected: string]
+
+/** The cells of a table: what the state that names the row comes to in the column. */
+const cellsOf = (table: string): readonly Cell[] => {
+  const lines = table.trim().split('\n').flatMap(withEachDoubt)
+  const [head = [], ...rows] = lines.map((line) => line.trim().split(/ {2,}/))
+  return rows.flatMap(([name = '', ...cells]) => cells.map((cell, index): Cell => [name, head[index + 1] ?? '', cell]))
+}
+/** A row that names a link, the trust in it, what is pending, and whether heads are pushed. */
+const fieldsOf = (name: string) => {
+  const [link, trust, pending] = name.split(' ') as [SourceState['link'], SourceState['trust'], SourceState['pending']?]
+  return { link, trust, ...(pending && { pending }), ...(name.endsWith(' heads') && { linkHead: heads }) }
+}
+/** The head of a link that pushes heads. */
+const heads = { number: HEAD, at: AT, isPushed: true, polledAhead: 0 }
 
 describe('a link and the trust in what it pushes', () => {
   const columns: Readonly<Record<string, readonly Evidence[]>> = {
@@ -62,46 +75,28 @@ describe('a link and the trust in what it pushes', () => {
     null: [{ type: 'pending', status: 'null' }],
   }
   const table = `
-    link and trust      live                live logs           down                refused             left                filter refused      pushed          missed          missed, late    preconfirmed    latest              behind              null
-    none unproven       pushing unproven    refused unproven    down unproven       refused unproven    =                   =                   =               =               =               =               =                   =                   =
-    opening unproven    pushing unproven    refused unproven    down unproven       refused unproven    =                   =                   =               =               =               =               =                   =                   =
-    opening silent      pushing silent      refused silent      down silent         refused silent      =                   =                   =               =               =               =               =                   =                   =
-    opening behind      pushing behind      refused behind      down behind         refused behind      =                   =                   =               =               =               =               =                   =                   =
-    opening no_pending  pushing no_pending  refused no_pending  down no_pending     refused no_pending  =                   =                   =               =               =               =               =                   =                   =
-    down unproven       pushing unproven    refused unproven    =                   refused unproven    =                   =                   =               =               =               =               =                   =                   =
-    down silent         pushing silent      refused silent      =                   refused silent      =                   =                   =               =               =               =               =                   =                   =
-    down behind         pushing behind      refused behind      =                   refused behind      =                   =                   =               =               =               =               =                   =                   =
-    down no_pending     pushing no_pending  refused no_pending  =                   refused no_pending  =                   =                   =               =               =               =               =                   =                   =
-    refused unproven    pushing unproven    =                   down unproven       =                   leaving unproven    =                   =               =               =               =               =                   =                   =
-    refused silent      pushing silent      =                   down silent         =                   leaving silent      =                   =               =               =               =               =                   =                   =
-    refused behind      pushing behind      =                   down behind         =                   leaving behind      =                   =               =               =               =               =                   =                   =
-    refused no_pending  pushing no_pending  =                   down no_pending     =                   leaving no_pending  =                   =               =               =               =               =                   =                   =
-    pushing unproven    =                   =                   down unproven       refused unproven    leaving unproven    refused unproven    pushing proven  pushing silent  pushing behind  pushing proven  pushing no_pending  pushing no_pending  =
-    pushing proven      =                   =                   down unproven       refused unproven    leaving unproven    refused unproven    =               pushing silent  pushing behind  =               =                   =                   =
-    pushing silent      =                   =                   down silent         refused silent      leaving silent      refused silent      pushing proven  =               pushing behind  =               =                   =                   =
-    pushing behind      =                   =                   down behind         refused behind      leaving behind      refused behind      pushing proven  pushing silent  =               =               =                   =                   =
-    pushing no_pending  =                   =                   down no_pending     refused no_pending  leaving no_pending  refused no_pending  pushing proven  pushing silent  pushing behind  =               =                   =                   =
-    leaving unproven    pushing unproven    refused unproven    opening unproven    refused unproven    =                   =                   =               =               =               =               =                   =                   =
-    leaving silent      pushing silent      refused silent      opening silent      refused silent      =                   =                   =               =               =               =               =                   =                   =
-    leaving behind      pushing behind      refused behind      opening behind      refused behind      =                   =                   =               =               =               =               =                   =                   =
-    leaving no_pending  pushing no_pending  refused no_pending  opening no_pending  refused no_pending  =                   =                   =               =               =               =               =                   =                   =
+    link and trust      live              live logs         down             refused             left                filter refused      pushed          missed          missed, late    preconfirmed    latest              behind              null
+    none unproven       pushing unproven  refused unproven  down unproven    refused unproven    =                   =                   =               =               =               =               =                   =                   =
+    opening *           pushing *         refused *         down *           refused *           =                   =                   =               =               =               =               =                   =                   =
+    down *              pushing *         refused *         =                refused *           =                   =                   =               =               =               =               =                   =                   =
+    refused *           pushing *         =                 down *           =                   leaving *           =                   =               =               =               =               =                   =                   =
+    pushing unproven    =                 =                 down unproven    refused unproven    leaving unproven    refused unproven    pushing proven  pushing silent  pushing behind  pushing proven  pushing no_pending  pushing no_pending  =
+    pushing proven      =                 =                 down unproven    refused unproven    leaving unproven    refused unproven    =               pushing silent  pushing behind  =               =                   =                   =
+    pushing silent      =                 =                 down silent      refused silent      leaving silent      refused silent      pushing proven  =               pushing behind  =               =                   =                   =
+    pushing behind      =                 =                 down behind      refused behind      leaving behind      refused behind      pushing proven  pushing silent  =               =               =                   =                   =
+    pushing no_pending  =                 =                 down no_pending  refused no_pending  leaving no_pending  refused no_pending  pushing proven  pushing silent  pushing behind  =               =                   =                   =
+    leaving *           pushing *         refused *         opening *        refused *           =                   =                   =               =               =               =               =                   =                   =
   `
-  const [head = [], ...rows] = rowsOf(table)
-
-  it.each(rows.flatMap(([name = '', ...cells]) => cells.map((cell, index) => [name, head[index + 1] ?? '', cell] as const)))(
-    'that are %s are, after %s: %s',
-    (name, column, expected) => {
-      const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
-      for (const pending of views) {
-        const reached = after(started({ link, trust, pending, gap: lastingGap }), columns[column] ?? [])
-        expect(`${reached.link} ${reached.trust}`).toBe(expected === '=' ? name : expected)
-      }
-    },
-  )
+  it.each(cellsOf(table))('that are %s are, after %s: %s', (name, column, expected) => {
+    for (const pending of views) {
+      const reached = after(started({ ...fieldsOf(name), pending, gap: lastingGap }), columns[column] ?? [])
+      expect(`${reached.link} ${reached.trust}`).toBe(expected === '=' ? name : expected)
+    }
+  })
 
   it('have a row for every pair that can be reached', () => {
     const pairs = links.flatMap((link) => trusts.map((trust) => `${link} ${trust}`))
-    const unreachable = pairs.filter((pair) => !rows.some(([name]) => name === pair))
+    const unreachable = pairs.filter((pair) => !cellsOf(table).some(([name]) => name === pair))
     expect(unreachable).toEqual(
       ['none', 'opening', 'down', 'refused', 'leaving'].flatMap((link) =>
         link === 'none' ? trusts.slice(1).map((trust) => `${link} ${trust}`) : [`${link} proven`],
@@ -118,17 +113,12 @@ describe('what the node shows as pending', () => {
     missing  shown         missing  missing  behind  missing     missing       behind
     behind   shown         missing  missing  behind  missing     missing       behind
   `
-  const [head = [], ...rows] = rowsOf(table)
-
-  it.each(rows.flatMap(([name = '', ...cells]) => cells.map((cell, index) => [name, head[index + 1] ?? '', cell] as const)))(
-    'that is %s is, after %s: %s',
-    (name, column, expected) => {
-      const [status, lasts] = column.split(' again')
-      const state = started({ pending: name as SourceState['pending'], gap: lasts === undefined ? null : lastingGap })
-      const reached = after(state, [{ type: 'pending', status: status as (typeof statuses)[number] }])
-      expect(reached.pending).toBe(expected)
-    },
-  )
+  it.each(cellsOf(table))('that is %s is, after %s: %s', (name, column, expected) => {
+    const [status, lasts] = column.split(' again')
+    const state = started({ pending: name as SourceState['pending'], gap: lasts === undefined ? null : lastingGap })
+    const reached = after(state, [{ type: 'pending', status: status as (typeof statuses)[number] }])
+    expect(reached.pending).toBe(expected)
+  })
 
   it('is gone only after three polls in two seconds', () => {
     const polls = (...times: readonly number[]) =>
@@ -194,52 +184,34 @@ describe('the status', () => {
   const table = `
     link and trust      unknown         shown             missing            behind
     none unproven       none yet        poll ok           sealed no_pending  sealed behind
-    opening unproven    none yet        none yet          none yet           none yet
-    opening silent      none yet        none yet          none yet           none yet
-    opening behind      none yet        none yet          none yet           none yet
-    opening no_pending  none yet        none yet          none yet           none yet
-    down unproven       none yet        poll unreachable  sealed no_pending  sealed behind
-    down silent         none yet        poll unreachable  sealed no_pending  sealed behind
-    down behind         none yet        poll unreachable  sealed no_pending  sealed behind
-    down no_pending     none yet        poll unreachable  sealed no_pending  sealed behind
-    refused unproven    none yet        poll refused      sealed no_pending  sealed behind
-    refused silent      none yet        poll refused      sealed no_pending  sealed behind
-    refused behind      none yet        poll refused      sealed no_pending  sealed behind
-    refused no_pending  none yet        poll refused      sealed no_pending  sealed behind
+    opening *           none yet        none yet          none yet           none yet
+    down *              none yet        poll unreachable  sealed no_pending  sealed behind
+    refused *           none yet        poll refused      sealed no_pending  sealed behind
     pushing unproven    pendingLogs ok  pendingLogs ok    pendingLogs ok     pendingLogs ok
     pushing proven      pendingLogs ok  pendingLogs ok    pendingLogs ok     pendingLogs ok
     pushing silent      none yet        poll silent       sealed no_pending  sealed behind
     pushing behind      none yet        poll behind       sealed no_pending  sealed behind
     pushing no_pending  none yet        poll silent       sealed no_pending  sealed behind
-    leaving unproven    none yet        none yet          none yet           none yet
-    leaving silent      none yet        none yet          none yet           none yet
-    leaving behind      none yet        none yet          none yet           none yet
-    leaving no_pending  none yet        none yet          none yet           none yet
+    leaving *           none yet        none yet          none yet           none yet
   `
-  const [head = [], ...rows] = rowsOf(table)
-
-  it.each(rows.flatMap(([name = '', ...cells]) => cells.map((cell, index) => [name, head[index + 1] ?? '', cell] as const)))(
-    'of a link that is %s, with pending blocks %s, is %s',
-    (name, pending, expected) => {
-      const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
-      const state = started({ link, trust, pending: pending as SourceState['pending'] })
-      expect(statusText(state)).toBe(expected)
-      // The same cell under what overrules it.
-      const [source] = expected.split(' ')
-      const isKnown = expected !== 'none yet'
-      expect(statusText({ ...state, settled: null })).toBe('none yet')
-      expect(statusText({ ...state, headAt: AT - 30_001 })).toBe(isKnown ? `${source} stale_head` : expected)
-      expect(statusText({ ...state, headAt: AT - 30_000 })).toBe(expected)
-      expect(statusText({ ...state, headReadAt: AT - 10_001 })).toBe(expected.replace(' ok', ' unreachable'))
-      expect(statusText({ ...state, headReadAt: AT - 10_000 })).toBe(expected)
-      expect(statusText({ ...state, lagsSince: AT - SILENCE_MS - 1 })).toBe(expected.replace(' ok', ' behind'))
-      expect(statusText({ ...state, lagsSince: AT - SILENCE_MS })).toBe(expected)
-      expect(statusText({ ...state, requestedAt: AT - SILENCE_MS })).toBe(expected)
-      const unreachable = source === 'pendingLogs' ? 'pendingLogs unreachable' : 'down unreachable'
-      expect(statusText({ ...state, requestedAt: AT - SILENCE_MS - 1 })).toBe(unreachable)
-      expect(statusText({ ...state, requestedAt: AT - SILENCE_MS - 1, settled: null })).toBe('down unreachable')
-    },
-  )
+  it.each(cellsOf(table))('of a link that is %s, with pending blocks %s, is %s', (name, pending, expected) => {
+    const state = started({ ...fieldsOf(name), pending: pending as SourceState['pending'] })
+    expect(statusText(state)).toBe(expected)
+    // The same cell under what overrules it.
+    const [source] = expected.split(' ')
+    const isKnown = expected !== 'none yet'
+    expect(statusText({ ...state, settled: null })).toBe('none yet')
+    expect(statusText({ ...state, headAt: AT - 30_001 })).toBe(isKnown ? `${source} stale_head` : expected)
+    expect(statusText({ ...state, headAt: AT - 30_000 })).toBe(expected)
+    expect(statusText({ ...state, headReadAt: AT - 10_001 })).toBe(expected.replace(' ok', ' unreachable'))
+    expect(statusText({ ...state, headReadAt: AT - 10_000 })).toBe(expected)
+    expect(statusText({ ...state, lagsSince: AT - SILENCE_MS - 1 })).toBe(expected.replace(' ok', ' behind'))
+    expect(statusText({ ...state, lagsSince: AT - SILENCE_MS })).toBe(expected)
+    expect(statusText({ ...state, requestedAt: AT - SILENCE_MS })).toBe(expected)
+    const unreachable = source === 'pendingLogs' ? 'pendingLogs unreachable' : 'down unreachable'
+    expect(statusText({ ...state, requestedAt: AT - SILENCE_MS - 1 })).toBe(unreachable)
+    expect(statusText({ ...state, requestedAt: AT - SILENCE_MS - 1, settled: null })).toBe('down unreachable')
+  })
 })
 
 it('a head is new only if it is higher', () => {
@@ -302,7 +274,6 @@ describe('settling that lags', () => {
 })
 
 describe('what is polled', () => {
-  const heads = { number: HEAD, at: AT, isPushed: true, polledAhead: 0 }
   const table = `
     source                            0             499           500           3000          60000
     none unproven unknown             pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
@@ -326,27 +297,20 @@ describe('what is polled', () => {
     pushing silent missing heads      null          null          null          head          pending_logs
     pushing no_pending missing heads  null          null          null          head          pending_logs
   `
-  const [head = [], ...rows] = rowsOf(table)
-
-  it.each(rows.flatMap(([name = '', ...cells]) => cells.map((cell, index) => [name, head[index + 1] ?? '', cell] as const)))(
-    'with a source that is %s, %s later: %s',
-    (name, later, expected) => {
-      const [link, trust, pending, pushed] = name.split(' ') as [
-        SourceState['link'],
-        SourceState['trust'],
-        SourceState['pending'],
-        string,
-      ]
-      const state = started({ link, trust, pending, linkHead: pushed === 'heads' ? heads : null })
-      expect(String(duePoll(state, AT + Number(later)))).toBe(expected)
-    },
-  )
+  it.each(cellsOf(table))('with a source that is %s, %s later: %s', (name, later, expected) => {
+    expect(String(duePoll(started(fieldsOf(name)), AT + Number(later)))).toBe(expected)
+  })
 
   it.each([
     ['is subscribed and not pushed yet', { ...heads, isPushed: false }],
     ['was older than a polled one twice', { ...heads, polledAhead: 2 }],
   ])('includes the head while it %s', (_, linkHead) => {
     expect(duePoll(started({ link: 'pushing', trust: 'proven', linkHead }), AT)).toBe('head')
+  })
+
+  it('is the head at once when something shows a newer one', () => {
+    const proven = started({ link: 'pushing', trust: 'proven', linkHead: heads })
+    expect([duePoll(proven, AT), duePoll(after(proven, [{ type: 'head_wanted' }]), AT)]).toEqual([null, 'head'])
   })
 
   it('counts how often a polled head is newer than the pushed one', () => {
@@ -368,8 +332,7 @@ it.each([
   ['pushing behind', true],
   ['pushing no_pending', true],
 ])('a link that is %s is probed: %s, once a minute', (name, isProbed) => {
-  const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
-  const state = started({ link, trust })
+  const state = started(fieldsOf(name))
   expect([isProbeDue(state, AT + 59_999), isProbeDue(state, AT + 60_000)]).toEqual([false, isProbed])
 })
 
@@ -383,7 +346,6 @@ it.each([
 })
 
 describe('the node behind a link', () => {
-  const heads = { number: HEAD, at: AT, isPushed: true, polledAhead: 0 }
   it.each([
     ['opening silent', null, false],
     ['down silent', null, false],
@@ -395,11 +357,10 @@ describe('the node behind a link', () => {
     ['pushing behind', heads, true],
     ['pushing no_pending', heads, false],
   ])('that is %s is left for the next one at once, and again after a minute: %s', (name, linkHead, isLeft) => {
-    const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
-    const state = started({ link, trust, linkHead })
+    const state = started({ ...fieldsOf(name), linkHead })
     expect(isLinkLeft(state, AT)).toBe(isLeft)
     expect(isLinkLeft({ ...state, hasNextLink: false }, AT)).toBe(false)
-    const left = { ...next(state, { type: 'left', what: 'link' }, AT), link }
+    const left = { ...next(state, { type: 'left', what: 'link' }, AT), link: state.link }
     expect([isLinkLeft(left, AT + 30_000), isLinkLeft({ ...left, linkHead: null }, AT + 60_000)]).toEqual([false, isLeft])
   })
 

@@ -27,18 +27,6 @@ describe('a source without a link', () => {
     ])
   })
 
-  it('settles every block', async () => {
-    const { advance, seal, sealedBlocks, statuses } = openPolled()
-    await advance(0)
-    for (const logs of [1, 0, 3]) await seal(logs, { announced: false, pushed: false })
-    expect(sealedBlocks().map(({ number, logs, via }) => [number, logs.length, via])).toEqual([
-      [HEAD + 1, 1, 'sealed'],
-      [HEAD + 2, 0, 'sealed'],
-      [HEAD + 3, 3, 'sealed'],
-    ])
-    expect(statuses()).toEqual(['poll ok'])
-  })
-
   it('emits no log before a token is known', async () => {
     const { chain, advance, pendingLogs, ofType } = openPolled({ addresses: NEVER })
     chain.addLog(HEAD + 1)
@@ -63,32 +51,24 @@ describe('a source without a link', () => {
     chain.head = HEAD + 4
     await advance(POLL_MS)
     expect(sealedBlocks().flatMap((block) => block.logs.map(({ key }) => key))).toEqual(logs.slice(0, 4).map(keyOf))
+    expect(sealedBlocks().map(({ via }) => via)).toEqual(Array(4).fill('sealed'))
     expect(pendingLogs()).toEqual([`${keyOf(logs[4] ?? { block: 0 })} poll`])
   })
 
-  it('covers new tokens with the next poll, even if the block did not change', async () => {
+  it('covers new tokens with the next poll that is answered, even if the block did not change', async () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { chain, advance, pendingLogs, ofType } = openPolled({ addresses })
     const log = chain.addLog(HEAD + 1, tesla)
     await advance(POLL_MS)
-    expect(pendingLogs()).toEqual([])
-    addresses.next([tesla])
-    await advance(POLL_MS)
-    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [tesla]])
-  })
-
-  it('reports new tokens only after an answer', async () => {
-    const addresses = new BehaviorSubject<readonly Hex[]>([apple])
-    const { chain, advance, ofType } = openPolled({ addresses })
-    await advance(0)
     chain.failure = new UpstreamError('busy', 'over rate limit')
-    addresses.next([apple, tesla])
+    addresses.next([tesla])
     await advance(2_000)
+    expect(pendingLogs()).toEqual([])
     expect(ofType('subscribed')).toHaveLength(1)
     chain.failure = null
     await advance(POLL_MS)
-    expect(ofType('subscribed')).toHaveLength(2)
+    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
+    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [tesla]])
   })
 
   it('never repeats a request before it is answered', async () => {
@@ -96,21 +76,7 @@ describe('a source without a link', () => {
     chain.delayMs = 700
     chain.addLog(HEAD + 1)
     await advance(5_000)
-    const looks = chain.requests.filter(({ params }) => params[0] === 'pending')
-    expect(looks.length).toBeLessThan(5)
-  })
-
-  it('backfills the blocks that were sealed before a restart', async () => {
-    const { chain, advance, ofType, sealedBlocks } = openPolled({ cursor: { number: HEAD - 3, hash: null } })
-    const log = chain.addLog(HEAD - 2)
-    await advance(POLL_MS)
-    expect(ofType('cursor')).toEqual([])
-    expect(sealedBlocks().map(({ number, via }) => [number, via])).toEqual([
-      [HEAD - 2, 'backfill'],
-      [HEAD - 1, 'backfill'],
-      [HEAD, 'backfill'],
-    ])
-    expect(sealedBlocks()[0]?.logs.map(({ key }) => key)).toEqual([keyOf(log)])
+    expect(chain.requestedHeaders().filter((block) => block === 'pending').length).toBeLessThan(5)
   })
 
   it('retracts nothing when nodes behind one URL have different heads', async () => {
@@ -129,55 +95,11 @@ describe('a source without a link', () => {
     expect(warnings).not.toContain('the chain was reorganised')
     expect(statuses()).toEqual(['poll ok'])
   })
-
-  it('keeps polling when blocks are sealed within a poll', async () => {
-    const { chain, advance, statuses, sealedBlocks } = openPolled()
-    chain.override = ({ params }) => {
-      if (params[0] === 'latest') chain.head += 1
-      return undefined
-    }
-    await advance(20 * POLL_MS)
-    expect(statuses()).toEqual(['poll ok'])
-    expect(sealedBlocks().length).toBeGreaterThan(18)
-  })
 })
 
 describe('a polled pending block', () => {
-  it.each(['numberless', 'partial'] as const)('that is %s is pre-confirmed if it follows the latest', async (pending) => {
-    const { chain, advance, statuses, pendingLogs } = openPolled()
-    chain.pending = pending
-    const log = chain.addLog(HEAD + 1)
-    await advance(0)
-    expect(statuses()).toEqual(['poll ok'])
-    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-  })
-
-  it.each([
-    ['latest', 'sealed no_pending'],
-    ['null', 'sealed no_pending'],
-    ['refused', 'sealed no_pending'],
-  ] as const)('that is %s means no pre-confirmations, and blocks are settled', async (pending, status) => {
-    const { chain, advance, statuses, sealedBlocks, seal, warnings, pendingLogs } = openPolled()
-    chain.pending = pending
-    await advance(0)
-    expect(statuses()).toEqual([status])
-    await seal(1, { announced: false, pushed: false })
-    await advance(POLL_MS)
-    expect(sealedBlocks().map(({ number, logs }) => [number, logs.length])).toEqual([[HEAD + 1, 1]])
-    expect(pendingLogs()).toEqual([])
-    expect(statuses()).toEqual([status])
-    expect(warnings).not.toContain('polling failed')
-  })
-
-  it('far behind the head means no pre-confirmations either', async () => {
-    const { chain, advance, statuses } = openPolled()
-    chain.pending = 'behind'
-    await advance(POLL_MS)
-    expect(statuses()).toEqual(['sealed behind'])
-  })
-
-  it('equal to the latest of a node that is ahead of the others is not pre-confirmed', async () => {
-    const { chain, advance, statuses } = openPolled()
+  it('equal to the latest of a node that is ahead of the others is not pre-confirmed, and a partial one after it is', async () => {
+    const { chain, advance, statuses, seal } = openPolled()
     chain.pending = 'latest'
     await advance(POLL_MS)
     let requestCount = 0
@@ -191,12 +113,8 @@ describe('a polled pending block', () => {
       await advance(POLL_MS)
     }
     expect(statuses()).toEqual(['sealed no_pending'])
-  })
-
-  it('that is partial is pre-confirmed even after the latest one was shown', async () => {
-    const { chain, advance, statuses, seal } = openPolled()
-    chain.pending = 'latest'
-    await advance(POLL_MS)
+    chain.override = () => undefined
+    chain.lagBlocks = 0
     chain.pending = 'partial'
     await seal(0, { pushed: false })
     await advance(POLL_MS)
@@ -210,16 +128,5 @@ describe('a polled pending block', () => {
       await advance(POLL_MS)
     }
     expect(statuses()).toEqual(['poll ok'])
-  })
-
-  it('missing for longer changes the source, and so does its return', async () => {
-    const { chain, advance, statuses } = openPolled()
-    await advance(0)
-    chain.pending = 'null'
-    await advance(2_600)
-    expect(statuses()).toEqual(['poll ok', 'sealed no_pending'])
-    chain.pending = 'shown'
-    await advance(POLL_MS)
-    expect(statuses()).toEqual(['poll ok', 'sealed no_pending', 'poll ok'])
   })
 })

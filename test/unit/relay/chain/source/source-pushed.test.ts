@@ -17,17 +17,22 @@ import {
   sealedLogSignal,
 } from './source-fixture.ts'
 
+/** A source whose link pushes since the first head. */
+const openLive = async (settings?: Parameters<typeof openSource>[0]) => {
+  const opened = openSource(settings)
+  await opened.emit(liveSignal(), opened.head())
+  return opened
+}
+const pushedKey = (block: number, index = 0) => `${keyOf({ block, index })} pendingLogs`
+
 describe('a live link', () => {
   it('is the source: its logs are emitted, and the node is read for sealed blocks alone', async () => {
-    const { chain, advance, emit, head, seal, pendingLogs, statuses, sealedBlocks } = openSource()
-    await emit(liveSignal(), head())
+    const { chain, advance, seal, pendingLogs, statuses, sealedBlocks } = await openLive()
     await advance(POLL_MS)
     const before = chain.requests.length
     for (const logs of [1, 0, 2]) await seal(logs)
     expect(statuses()).toEqual(['pendingLogs ok'])
-    expect(pendingLogs()).toEqual(
-      [0, 2, 2].map((ahead, index) => `${keyOf({ block: HEAD + 1 + ahead, index: index === 2 ? 1 : 0 })} pendingLogs`),
-    )
+    expect(pendingLogs()).toEqual([pushedKey(HEAD + 1), pushedKey(HEAD + 3), pushedKey(HEAD + 3, 1)])
     expect(sealedBlocks().map(({ number, logs }) => [number, logs.length])).toEqual([
       [HEAD + 1, 1],
       [HEAD + 2, 0],
@@ -39,12 +44,10 @@ describe('a live link', () => {
   })
 
   it('may push one log at a time or a growing array', async () => {
-    const { emit, head, pendingLogs, ofType } = openSource()
-    await emit(liveSignal(), head())
+    const { emit, pendingLogs, ofType } = await openLive()
     const logs = [0, 1].map((index) => pendingLog({ block: HEAD + 1, index }))
     await emit(pendingLogSignal(logs[0], 7), pendingLogSignal([...logs, null]))
-    const keys = [0, 1].map((index) => `${keyOf({ block: HEAD + 1, index })} pendingLogs`)
-    expect(pendingLogs()).toEqual([keys[0], keys[0], keys[1]])
+    expect(pendingLogs()).toEqual([0, 0, 1].map((index) => pushedKey(HEAD + 1, index)))
     expect(ofType('logs')[0]?.receivedAt).toBe(7)
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
@@ -76,7 +79,19 @@ describe('a live link', () => {
     expect(received).toEqual([[apple], [apple, tesla]])
   })
 
-  it('is preceded by a gap that is polled again where the head came too late to judge the pending block', async () => {
+  it('is not awaited: until it is live, pre-confirmed logs are polled', async () => {
+    const { chain, advance, emit, pendingLogs, statuses } = openSource()
+    const log = chain.addLog(HEAD + 1)
+    await advance(0)
+    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
+    expect(statuses()).toEqual([])
+    await emit(liveSignal())
+    expect(statuses()).toEqual(['pendingLogs ok'])
+  })
+})
+
+describe('the poll after a subscription', () => {
+  it('is repeated where the head came too late to judge the pending block', async () => {
     const { chain, clock, advance, emit, head, pendingLogs } = openSource()
     await advance(0)
     const [unpushed, pushed] = [chain.addLog(HEAD + 1), chain.addLog(HEAD + 1)]
@@ -89,26 +104,7 @@ describe('a live link', () => {
     expect(pendingLogs()).toContain(`${keyOf(unpushed)} poll`)
   })
 
-  it('is not awaited: until it is live, pre-confirmed logs are polled', async () => {
-    const { chain, advance, emit, pendingLogs, statuses } = openSource()
-    const log = chain.addLog(HEAD + 1)
-    await advance(0)
-    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(statuses()).toEqual([])
-    await emit(liveSignal())
-    expect(statuses()).toEqual(['pendingLogs ok'])
-  })
-
-  it('starts with a poll for the logs before it', async () => {
-    const { chain, advance, emit, pendingLogs } = openSource()
-    await advance(0)
-    const log = chain.addLog(HEAD + 1)
-    await emit(liveSignal())
-    expect(chain.requestedRanges().at(-1)).toEqual([HEAD, 'pending'])
-    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-  })
-
-  it('repeats that poll until it is answered', async () => {
+  it('is repeated until it is answered', async () => {
     const { chain, advance, emit, head, pendingLogs, statuses } = openSource()
     await emit(head())
     chain.failure = new UpstreamError('busy', 'over rate limit')
@@ -122,39 +118,32 @@ describe('a live link', () => {
     expect(statuses()).toEqual(['pendingLogs ok'])
   })
 
-  it('polls again after each subscription, for the new tokens', async () => {
+  it('is made after each subscription, for the new tokens', async () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
-    const { chain, emit, head, pendingLogs, ofType } = openSource({ addresses })
-    await emit(liveSignal(), head())
+    const { chain, emit, pendingLogs, ofType } = await openLive({ addresses })
     const log = chain.addLog(HEAD + 1, tesla)
     addresses.next([apple, tesla])
     expect(pendingLogs()).toEqual([])
     await emit(liveSignal([apple, tesla]))
+    expect(chain.requestedRanges().at(-1)).toEqual([HEAD, 'pending'])
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
     expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
   })
 
-  it('completes that poll while sealed logs are subscribed to', async () => {
-    const { chain, advance, emit, head, pendingLogs } = openSource()
-    await emit(head())
-    chain.delayMs = 100
-    const log = chain.addLog(HEAD + 1)
-    await emit(liveSignal(), liveSignal([apple], 'logs'))
-    await advance(300)
-    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-  })
-
-  it('that is lost during that poll leaves it to regular polling', async () => {
+  it.each([
+    ['is completed while sealed logs are subscribed to', liveSignal([apple], 'logs'), ['pendingLogs ok']],
+    ['is left to regular polling if the link is lost', downSignal, ['pendingLogs ok', 'poll unreachable']],
+  ])('%s', async (_, signal, expected) => {
     const { chain, advance, emit, head, pendingLogs, statuses } = openSource()
     await emit(head())
     chain.delayMs = 100
     const log = chain.addLog(HEAD + 1)
     await emit(liveSignal())
     await advance(50)
-    await emit(downSignal)
+    await emit(signal)
     await advance(600)
-    expect(pendingLogs()).toContain(`${keyOf(log)} poll`)
-    expect(statuses()).toEqual(['pendingLogs ok', 'poll unreachable'])
+    expect(new Set(pendingLogs())).toEqual(new Set([`${keyOf(log)} poll`]))
+    expect(statuses()).toEqual(expected)
   })
 })
 
@@ -165,9 +154,8 @@ describe('the addresses event', () => {
     await emit(liveSignal([apple, tesla]))
     expect(ofType('subscribed')).toEqual([])
     await emit(head())
-    expect(ofType('subscribed')).toEqual([{ type: 'subscribed', addresses: [apple, tesla] }])
     await emit(liveSignal([tesla]))
-    expect(ofType('subscribed').at(-1)).toEqual({ type: 'subscribed', addresses: [tesla] })
+    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple, tesla], [tesla]])
   })
 
   it('comes before the first log', async () => {
@@ -178,82 +166,62 @@ describe('the addresses event', () => {
     expect(types.indexOf('cursor')).toBeLessThan(types.indexOf('subscribed'))
   })
 
-  it('comes from polling while the link pushes no pre-confirmed logs', async () => {
+  it('comes from polling while the link pushes no pre-confirmed logs, and is not repeated', async () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
-    const { emit, advance, ofType } = openSource({ addresses })
+    const { emit, head, advance, ofType } = openSource({ addresses })
     await emit(liveSignal([apple], 'logs'))
-    await advance(POLL_MS)
-    addresses.next([apple, tesla])
-    await advance(POLL_MS)
-    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
-  })
-
-  it('is not repeated', async () => {
-    const { emit, advance, head, ofType } = openSource({ addresses: new BehaviorSubject<readonly Hex[]>([apple]) })
     await advance(POLL_MS)
     const listed = ofType('subscribed')[0]?.addresses ?? []
     await emit(liveSignal(listed), head(), liveSignal(listed), downSignal)
     await advance(1_000)
-    expect(ofType('subscribed')).toHaveLength(1)
+    addresses.next([apple, tesla])
+    await advance(POLL_MS)
+    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
   })
 })
 
 describe('the start of settling', () => {
-  it('is the first head on an empty tape', async () => {
-    const { chain, emit, head, ofType, seal, sealedBlocks } = openSource()
-    chain.addLog(HEAD)
-    await emit(liveSignal(), head())
-    await seal(1)
-    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: blockHash(HEAD) }])
-    expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
-  })
-
-  it('is right before the first pushed log, if that is earlier', async () => {
-    const { chain, emit, head, ofType, pendingLogs, advance, sealedBlocks } = openSource()
+  const near = [HEAD + 1, HEAD + 2]
+  it.each([
+    ['is the first head on an empty tape', HEAD, [], { number: HEAD, hash: blockHash(HEAD) }],
+    ['is right before the first pushed log, if that is earlier', HEAD + 3, near, { number: HEAD, hash: null }],
+    ['includes logs of at most the last 64 blocks', HEAD + 65, near, { number: HEAD + 1, hash: null }],
+    ['ignores logs of implausible blocks', HEAD, [0, 5, HEAD - 64, HEAD + 1, 9e9], { number: HEAD, hash: blockHash(HEAD) }],
+    ['may be block 0 of a new chain', 0, [0], { number: 0, hash: blockHash(0) }],
+  ])('%s', async (_, first, blocks, cursor) => {
+    const { chain, emit, head, ofType, pendingLogs, sealedBlocks, advance } = openSource()
     chain.delayMs = 1_000
-    await emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), pendingLogSignal(pendingLog({ block: HEAD + 2 })))
-    chain.head = HEAD + 3
+    chain.head = first
+    await emit(liveSignal(), ...blocks.map((block) => pendingLogSignal(pendingLog({ block }))), head())
+    expect(ofType('cursor').map((event) => event.cursor)).toEqual([cursor])
+    // Logs of far above the head are of no real block.
+    expect(pendingLogs()).toEqual(blocks.filter((block) => block < 9e9).map((block) => pushedKey(block)))
+    chain.head += 1
     await emit(head())
-    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: null }])
-    expect(pendingLogs()).toHaveLength(2)
-    await advance(10_000)
-    expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1, HEAD + 2, HEAD + 3])
-  })
-
-  it('ignores logs of implausible blocks', async () => {
-    const { chain, emit, head, ofType, pendingLogs } = openSource()
-    chain.delayMs = 1_000
-    for (const block of [0, 5, HEAD - 64, HEAD + 1, 9_000_000_000]) await emit(pendingLogSignal(pendingLog({ block })))
-    await emit(liveSignal(), head())
-    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: blockHash(HEAD) }])
-    expect(pendingLogs().length).toBeGreaterThan(0)
+    await advance(20_000)
+    expect(sealedBlocks()[0]?.number).toBe(cursor.number + 1)
   })
 
   it('keeps a bounded number of logs from before the first head, and settles the others', async () => {
     const { chain, emit, head, pendingLogs, advance, sealedBlocks } = openSource()
     chain.delayMs = 1_000
-    const logs = Array.from({ length: 3_000 }, () => chain.addLog(HEAD + 1))
-    await emit(liveSignal(), pendingLogSignal(logs.map(pendingLog)))
+    const logs = Array.from({ length: 2_500 }, () => chain.addLog(HEAD + 1))
+    await emit(
+      liveSignal(),
+      pendingLogSignal(logs.slice(0, 100).map(pendingLog)),
+      pendingLogSignal(logs.slice(100).map(pendingLog)),
+    )
     expect(pendingLogs()).toEqual([])
     await emit(head())
     expect(pendingLogs()).toHaveLength(2_000)
     chain.head = HEAD + 1
     await emit(head())
     await advance(5_000)
-    expect(sealedBlocks().map(({ logs }) => logs.length)).toEqual([3_000])
-  })
-
-  it('may be block 0 of a new chain', async () => {
-    const { chain, emit, head, ofType } = openSource()
-    chain.head = 0
-    chain.delayMs = 1_000
-    await emit(liveSignal(), pendingLogSignal(pendingLog({ block: 0 })), head())
-    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: 0, hash: blockHash(0) }])
+    expect(sealedBlocks().map(({ logs: settled }) => settled.length)).toEqual([2_500])
   })
 
   it('is the cursor of the previous run', async () => {
-    const { emit, head, ofType, sealedBlocks } = openSource({ cursor: { number: HEAD - 2, hash: blockHash(HEAD - 2) } })
-    await emit(liveSignal(), head())
+    const { ofType, sealedBlocks } = await openLive({ cursor: { number: HEAD - 2, hash: blockHash(HEAD - 2) } })
     expect(ofType('cursor')).toEqual([])
     expect(sealedBlocks().map(({ number, via }) => [number, via])).toEqual([
       [HEAD - 1, 'backfill'],
@@ -264,8 +232,7 @@ describe('the start of settling', () => {
 
 describe('a pushed head', () => {
   it('far above the chain is asked for, and not believed', async () => {
-    const { chain, emit, head, advance, ofType, seal, sealedBlocks, pendingLogs } = openSource()
-    await emit(liveSignal(), head())
+    const { chain, emit, advance, ofType, seal, sealedBlocks, pendingLogs } = await openLive()
     await seal(1)
     await emit({ type: 'head', header: { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 86_000_000).toString(16)}` } })
     await emit(pendingLogSignal(pendingLog({ block: HEAD + 50_000 })))
@@ -278,8 +245,7 @@ describe('a pushed head', () => {
   })
 
   it('with a false time does not change the time of its block', async () => {
-    const { chain, emit, head, advance, ofType, sealedBlocks } = openSource()
-    await emit(liveSignal(), head())
+    const { chain, emit, advance, ofType, sealedBlocks } = await openLive()
     await advance(POLL_MS)
     chain.head += 1
     await emit({ type: 'head', header: { ...chain.headerOf(chain.head), timestamp: '0xffffffff' } })
@@ -291,42 +257,27 @@ describe('a pushed head', () => {
 })
 
 describe('a push', () => {
-  it('of a removed log is ignored', async () => {
-    const { emit, head, pendingLogs } = openSource()
-    await emit(liveSignal(), head(), pendingLogSignal({ ...pendingLog({ block: HEAD + 1 }), removed: true }))
+  it.each([
+    ['of a removed log is ignored', { ...pendingLog({ block: HEAD + 1 }), removed: true }],
+    ['of a log in the head block is left to settling', sealedLog({ block: HEAD })],
+  ])('%s', async (_, log) => {
+    const { emit, pendingLogs } = await openLive()
+    await emit(pendingLogSignal(log))
     expect(pendingLogs()).toEqual([])
   })
 
-  it('of a log in the head block is left to settling', async () => {
-    const { emit, head, pendingLogs } = openSource()
-    await emit(liveSignal(), head(), pendingLogSignal(sealedLog({ block: HEAD })))
-    expect(pendingLogs()).toEqual([])
-  })
-
-  it('may be an unreadable head', async () => {
-    const { emit, ofType, head } = openSource()
-    const heads: LinkSignal[] = [{ number: 'five' }, null, { ...pendingLog({ block: 5 }) }].map((header) => ({
-      type: 'head',
-      header,
-    }))
-    await emit(liveSignal(), head(), ...heads)
-    expect(ofType('unreadable')).toHaveLength(3)
-  })
-
-  it('may be a head beyond any possible number', async () => {
-    const { emit, ofType, head, seal, sealedBlocks } = openSource()
-    await emit(liveSignal(), head())
-    const beyond = { ...pendingLog({ block: 5 }), number: '0xffffffffff', hash: blockHash(5) }
-    await emit({ type: 'head', header: beyond })
+  it.each<[string, LinkSignal]>([
+    ['a head with a number in words', { type: 'head', header: { number: 'five' } }],
+    ['a head without a number', { type: 'head', header: pendingLog({ block: 5 }) }],
+    ['a head beyond any possible number', { type: 'head', header: { number: '0xffffffffff', hash: blockHash(5) } }],
+    ['an unreadable sealed log', sealedLogSignal({ data: '0x1' })],
+    ['no message', { type: 'unreadable', count: 1 }],
+  ])('is counted if it is %s', async (_, signal) => {
+    const { emit, ofType, seal, sealedBlocks } = await openLive()
+    await emit(signal)
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
     await seal(1)
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
-  })
-
-  it('that is not a message is counted', async () => {
-    const { emit, ofType } = openSource()
-    await emit({ type: 'unreadable', count: 1 })
-    expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
 })
 
@@ -361,11 +312,5 @@ describe('pushed sealed logs', () => {
       [HEAD + 1, blockHash(HEAD + 1), 1],
       [HEAD + 1, chain.hashOf(HEAD + 1), 0],
     ])
-  })
-
-  it('are counted when they are unreadable', async () => {
-    const { emit, head, ofType } = openSource()
-    await emit(liveSignal([apple], 'logs'), head(), sealedLogSignal({ data: '0x1' }))
-    expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
 })

@@ -1,24 +1,22 @@
-import type { SchedulerLike } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { IN_FLIGHT_BOUND } from '../../../../../src/relay/chain/rpc/limited-requests.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { waitOn } from '../../../../support/virtual-time.ts'
-import { behindError, type FakeChain } from '../fake-chain.ts'
-import { keyOf, sealedLog, word } from '../node-json.ts'
+import { keyOf } from '../node-json.ts'
 import { HEAD, liveSignal, MINUTE_MS, openSource, POLL_MS, SILENCE_MS } from './source-fixture.ts'
 
 const BLOCK_MS = 2_000
-const REQUEST_TIMEOUT_MS = 5_000
 
 /** A source without a link. */
 const openPolled = (settings: Parameters<typeof openSource>[0] = {}) => openSource({ hasLink: false, ...settings })
 
 describe('a failing upstream', () => {
-  it('is down after too long a silence, and back with its first answer', async () => {
-    const { chain, advance, statuses, warnings, pendingLogs } = openPolled()
+  it('is down after too long a silence, back with its first answer, and the blocks of the outage are backfilled', async () => {
+    const { chain, advance, statuses, warnings, pendingLogs, sealedBlocks } = openPolled()
     await advance(0)
     chain.failure = new UpstreamError('unreachable', 'HTTP 503')
-    const log = chain.addLog(HEAD + 1)
+    chain.head += 2
+    const log = chain.addLog(HEAD + 3)
     await advance(SILENCE_MS)
     expect(statuses()).toEqual(['poll ok'])
     await advance(500)
@@ -28,13 +26,10 @@ describe('a failing upstream', () => {
     await advance(POLL_MS)
     expect(statuses()).toEqual(['poll ok', 'down unreachable', 'poll ok'])
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-  })
-
-  it('is down if it fails from the start', async () => {
-    const { chain, advance, statuses } = openPolled()
-    chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
-    await advance(SILENCE_MS + 500)
-    expect(statuses()).toEqual(['down unreachable'])
+    expect(sealedBlocks().map(({ number, via }) => [number, via])).toEqual([
+      [HEAD + 1, 'backfill'],
+      [HEAD + 2, 'backfill'],
+    ])
   })
 
   it('is down if it never answers', async () => {
@@ -43,19 +38,6 @@ describe('a failing upstream', () => {
     chain.delayMs = 1e9
     await advance(2 * SILENCE_MS)
     expect(statuses()).toEqual(['poll ok', 'down unreachable'])
-  })
-
-  it('has the blocks of the outage backfilled', async () => {
-    const { chain, advance, sealedBlocks } = openPolled()
-    await advance(0)
-    chain.failure = new UpstreamError('unreachable', 'HTTP 503')
-    await advance(10_000)
-    chain.head += 5
-    chain.failure = null
-    await advance(POLL_MS)
-    expect(sealedBlocks().map(({ number, via }) => [number, via])).toEqual(
-      [1, 2, 3, 4, 5].map((ahead) => [HEAD + ahead, 'backfill']),
-    )
   })
 
   it('is not down while a long backfill gets answers', async () => {
@@ -87,82 +69,32 @@ describe('a failing upstream', () => {
     expect(statuses()).toEqual(['poll ok', 'poll stale_head', 'poll ok'])
   })
 
-  it('with an impossible head is not believed', async () => {
-    const { chain, advance, statuses, seal, sealedBlocks } = openPolled()
-    await advance(0)
-    chain.override = ({ params }) =>
-      params[0] === 'latest' ? { ...chain.headerOf(HEAD), hash: word(5), number: '0x5' } : undefined
-    await advance(2_000)
-    chain.override = () => undefined
-    await seal(1, { announced: false, pushed: false })
-    await advance(2_000)
-    expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
-    expect(statuses()).toEqual(['poll ok'])
-  })
-})
-
-/** The ways in which `eth_getLogs` fails while headers are answered. */
-const failures: readonly (readonly [string, (chain: FakeChain, clock: SchedulerLike) => unknown])[] = [
-  ['is rate-limited', () => throwError(new UpstreamError('busy', 'HTTP 429'))],
-  ['is refused with -32000', () => throwError(new UpstreamError('unknown', '-32000 internal error'))],
-  ['is forbidden', () => throwError(new UpstreamError('forbidden', 'HTTP 403'))],
-  [
-    'hangs',
-    async (_, clock) => {
-      await waitOn(clock, REQUEST_TIMEOUT_MS)
-      throw new UpstreamError('unreachable', 'The operation was aborted due to timeout')
-    },
-  ],
-  ['is answered for another block', () => [sealedLog({ block: HEAD - 500 })]],
-]
-const throwError = (error: UpstreamError): never => {
-  throw error
-}
-
-describe.each(failures)('an upstream whose eth_getLogs %s while headers are answered', (_, answer) => {
   it.each([
-    ['pushed', true, 'pendingLogs'],
-    ['polled', false, 'poll'],
-  ])('is behind once settling lags by three blocks for SILENCE_MS, with %s logs', async (_name, hasLink, name) => {
-    const { chain, clock, advance, emit, head, statuses, seal } = openSource({ hasLink })
+    ['pushed logs, while eth_getLogs is forbidden', true, 'pendingLogs', 0],
+    ['polled logs, while eth_getLogs hangs', false, 'poll', 5_000],
+  ])('is behind once settling lags by three blocks for SILENCE_MS, with %s', async (_, hasLink, name, afterMs) => {
+    const { chain, clock, advance, emit, head, statuses, seal, leaveTimes } = openSource({ hasLink })
     await emit({ type: 'heads_live' }, liveSignal(), head())
-    const sealEvery = async (ms: number) => {
-      await seal(1, { announced: hasLink, pushed: hasLink })
-      await advance(ms - 200)
+    const sealBlocks = async (count: number) => {
+      for (let block = 0; block < count; block += 1) {
+        await seal(1, { announced: hasLink, pushed: hasLink })
+        await advance(BLOCK_MS - 200)
+      }
     }
-    for (let block = 0; block < 3; block += 1) await sealEvery(BLOCK_MS)
-    chain.override = ({ method }) => (method === 'eth_getLogs' ? answer(chain, clock) : undefined)
+    await sealBlocks(3)
+    const refuse = async () => {
+      await waitOn(clock, afterMs)
+      throw afterMs > 0 ? new UpstreamError('unreachable', 'timeout') : new UpstreamError('forbidden', 'HTTP 403')
+    }
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? refuse() : undefined)
     const failedAt = clock.now()
-    while (statuses().length === 1 && clock.now() - failedAt < MINUTE_MS) await sealEvery(BLOCK_MS)
+    while (statuses().length === 1 && clock.now() - failedAt < MINUTE_MS) await sealBlocks(1)
     expect(clock.now() - failedAt).toBeLessThanOrEqual(3 * BLOCK_MS + SILENCE_MS + BLOCK_MS)
-    for (let block = 0; block < 10; block += 1) await sealEvery(BLOCK_MS)
+    await sealBlocks(10)
     expect(statuses()).toEqual([`${name} ok`, `${name} behind`])
+    expect(leaveTimes).toHaveLength(1)
     chain.override = () => undefined
-    for (let block = 0; block < 5; block += 1) await sealEvery(BLOCK_MS)
+    await sealBlocks(5)
     expect(statuses()).toEqual([`${name} ok`, `${name} behind`, `${name} ok`])
-  })
-})
-
-describe('a healthy upstream', () => {
-  it.each([
-    ['slow to answer', 2_000, 600, 0],
-    ['slow to index by two blocks', 2_000, 0, 4_000],
-    ['of slow blocks, and slow to index', 12_000, 0, 20_000],
-  ])('that is %s is never behind', async (_, blockMs, delayMs, indexMs) => {
-    const { chain, clock, advance, statuses, seal } = openSource({ hasLink: false })
-    await advance(0)
-    chain.delayMs = delayMs
-    const sealedAt = new Map<string, number>()
-    chain.override = ({ method, params }) => {
-      const { blockHash } = (params[0] ?? {}) as { blockHash?: string }
-      if (method !== 'eth_getLogs' || blockHash === undefined) return undefined
-      return clock.now() - (sealedAt.get(blockHash) ?? 0) < indexMs ? throwError(behindError()) : undefined
-    }
-    for (let block = 0; block < 20; block += 1) {
-      sealedAt.set(chain.hashOf(chain.head + 1), clock.now())
-      await seal(1, { announced: false, pushed: false })
-      await advance(blockMs - 200)
-    }
-    expect(new Set(statuses())).toEqual(new Set(['poll ok']))
   })
 })
