@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { of, VirtualTimeScheduler } from 'rxjs'
+import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { readFeed } from '../../../../src/relay/chain/contracts/feed-contract.ts'
@@ -10,7 +10,7 @@ import { ChainReader } from '../../../../src/relay/chain/rpc/chain-reader.ts'
 import type { BatchRequest, RequestFn } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
 import { advanceClock } from '../../../support/virtual-time.ts'
-import { openFakeNode, openLink } from './link/fake-socket-node.ts'
+import { openLive } from './link/fake-socket-node.ts'
 import { apple, blockHash, header, keyOf, pendingLog, sealedLog, word, words } from './node-json.ts'
 import { openEndpoint, openEndpointPool } from './rpc/fake-endpoint.ts'
 import { HEAD, liveSignal, openSource, pendingLogSignal, sealedLogSignal } from './source/source-fixture.ts'
@@ -55,9 +55,7 @@ function requestFrom(answers: readonly unknown[]): RequestFn {
 
 describe('any JSON', () => {
   it('as a message of the socket is a signal or counted, and the link stays', async () => {
-    const node = await openFakeNode()
-    const link = openLink([node.url], of([apple]))
-    await link.waitForSignal('live')
+    const { node, link } = await openLive()
     const notification = fc
       .tuple(fc.constantFrom('0x1', '0x2', '0x99'), anyAnswer)
       .map(([subscription, result]) => ({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } }))

@@ -132,11 +132,6 @@ describe('the read of a feed', () => {
     })
   })
 
-  it('splits the proxy round id into phase and round', async () => {
-    const data = words(36_893_488_147_419_103_594n, 1, 1, 1, 36_893_488_147_419_103_594n)
-    expect((await read({ ...rounds, [LATEST_ROUND_DATA]: data })).result).toMatchObject({ phase: 2, round: { round: 362n } })
-  })
-
   it('accepts a negative answer', async () => {
     const data = roundData(1n, { answer: -1n })
     expect((await read({ ...rounds, [LATEST_ROUND_DATA]: data })).result).toMatchObject({ round: { answer: -1n } })
@@ -165,25 +160,20 @@ describe('the read of a feed', () => {
     expect((await read({ ...rounds, ...answers })).result).toBeNull()
   })
 
-  it('falls back to the stored phase when calls are refused', async () => {
-    const stored = `0x${'0'.repeat(20)}${bob.slice(2)}0102`
-    expect(await read({ [AGGREGATOR]: refused }, stored)).toEqual({
-      result: { aggregator: bob, phase: 0x102, decimals: 8, round: null },
+  const low: Hex = `0x${'00'.repeat(4)}${'b0'.repeat(16)}`
+  it.each<[string, UpstreamError, Hex]>([
+    ['calls are refused', refused, bob],
+    ['the aggregator is missing', new UpstreamError('reverted', '3 execution reverted'), bob],
+    ['its address begins with zeros', refused, low],
+  ])('falls back to the stored phase when %s', async (_, failure, aggregator) => {
+    expect(await read({ [AGGREGATOR]: failure }, `0x${'0'.repeat(20)}${aggregator.slice(2)}0102`)).toEqual({
+      result: { aggregator, phase: 0x102, decimals: 8, round: null },
       requests: [`${AGGREGATOR} ${proxy} latest`, `eth_getStorageAt ${proxy} 0x2 latest`],
     })
   })
 
-  it('falls back to the stored phase when the aggregator is missing', async () => {
-    const stored = `0x${'0'.repeat(20)}${bob.slice(2)}0102`
-    const reverted = new UpstreamError('reverted', '3 execution reverted')
-    expect((await read({ [AGGREGATOR]: reverted }, stored)).result).toMatchObject({ aggregator: bob, phase: 0x102 })
+  it('returns null when the aggregator is missing and storage is refused', async () => {
     expect((await read({ [AGGREGATOR]: '0x' }, new UpstreamError('unknown_method', '-32601'))).result).toBeNull()
-  })
-
-  it('keeps the leading zeros of the aggregator', async () => {
-    const low = `0x${'00'.repeat(4)}${'b0'.repeat(16)}`
-    const stored = `0x${'0'.repeat(20)}${low.slice(2)}0001`
-    expect((await read({ [AGGREGATOR]: refused }, stored)).result).toMatchObject({ aggregator: low, phase: 1 })
   })
 
   it.each<[string, string]>([

@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
-import { NEVER, type Observable, type ObservedValueOf, VirtualTimeScheduler } from 'rxjs'
+import { BehaviorSubject, NEVER, type Observable, type ObservedValueOf, of, Subject, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { reconnectingLink } from '../../../../../src/relay/chain/link/reconnecting-link.ts'
 import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
+import { apple } from '../node-json.ts'
 
 export const CHAIN_ID = 84_532
 
@@ -61,6 +62,8 @@ export const openFakeNode = async () => {
       subscriptions += 1
       return { result: `0x${subscriptions}` }
     },
+    /** Answers instead of these, by the method or by what is subscribed to. */
+    otherAnswers: new Map<unknown, Record<string, unknown>>(),
     methods: () => node.requests.map(({ method, params }) => (method === 'eth_subscribe' ? `${method} ${params[0]}` : method)),
     send: (message: unknown) => node.socket?.send(typeof message === 'string' ? message : JSON.stringify(message)),
     notify: (subscription: string, result: unknown) =>
@@ -90,7 +93,8 @@ export const openFakeNode = async () => {
     socket.on('message', (data) => {
       const request: RpcRequest = JSON.parse(String(data))
       node.requests.push(request)
-      const answer = node.answer(request)
+      const { method, params } = request
+      const answer = node.otherAnswers.get(method) ?? node.otherAnswers.get(params[0]) ?? node.answer(request)
       if (answer) node.send({ jsonrpc: '2.0', id: request.id, ...answer })
       waiter.recheck()
     })
@@ -104,7 +108,7 @@ const MINUTE_MS = 60_000
 /** A link to these nodes. Its delays pass only when the test calls `retry`. */
 export const openLink = (
   urls: readonly string[],
-  addresses: Observable<readonly Hex[]>,
+  addresses: Observable<readonly Hex[]> = of([apple]),
   {
     chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID'),
     probes = NEVER,
@@ -150,4 +154,18 @@ export const openLink = (
     },
     close: () => subscription.unsubscribe(),
   }
+}
+
+/** A link that is live at a node with these other answers. The test changes its list of tokens, and makes it retry. */
+export const openLive = async (
+  otherAnswers: Readonly<Record<string, Record<string, unknown>>> = {},
+  chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID'),
+) => {
+  const node = await openFakeNode()
+  for (const [what, answer] of Object.entries(otherAnswers)) node.otherAnswers.set(what, answer)
+  const lists = new BehaviorSubject<readonly Hex[]>([apple])
+  const probes = new Subject<void>()
+  const link = openLink([node.url], lists, { chain, probes })
+  await link.waitForSignal('live')
+  return { node, link, lists, probes }
 }

@@ -1,10 +1,11 @@
-import { BehaviorSubject, NEVER, of, Subject } from 'rxjs'
+import { BehaviorSubject, of, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { apple, header, pendingLog, sealedLog, tesla } from '../node-json.ts'
-import { openFakeNode, openLink } from './fake-socket-node.ts'
+import { openFakeNode, openLink, openLive } from './fake-socket-node.ts'
 
-const tokens = [1, 2, 3, 4, 5].map((nth) => `0x${String(nth).padStart(40, '0')}`) as [Hex, Hex, Hex, Hex, Hex]
+const tokensOf = (count: number) => Array.from({ length: count }, (_, nth): Hex => `0x${String(nth).padStart(40, '0')}`)
+const tokens = tokensOf(5)
 const log = (index: number) => pendingLog({ block: 5, index })
 
 describe('the tokens of a link', () => {
@@ -24,7 +25,7 @@ describe('the tokens of a link', () => {
   })
 
   it('are split where the node refuses a long filter, and reported once the last part is accepted', async () => {
-    const node = await openFakeNode()
+    const { node, link, lists } = await openLive()
     const { answer } = node
     const sizes: number[] = []
     node.answer = (request) => {
@@ -32,19 +33,15 @@ describe('the tokens of a link', () => {
       if (request.params[0] === 'pendingLogs') sizes.push(address.length)
       return address.length > 2 ? { error: { code: -32_602, message: 'filter too long' } } : answer(request)
     }
-    const [first, second, third, fourth, fifth] = tokens
-    const lists = new BehaviorSubject<readonly Hex[]>([first, second])
-    const link = openLink([node.url], lists)
-    await link.waitForSignal('live')
     lists.next(tokens)
-    expect((await link.waitForSignal('live', 2)).addresses).toEqual([first, second, third, fourth, fifth])
-    expect(sizes).toEqual([2, 5, 3, 2, 2, 1])
+    expect((await link.waitForSignal('live', 2)).addresses).toEqual(tokens)
+    expect(sizes).toEqual([5, 3, 2, 2, 1])
     await node.waitUntil(() => node.requests.at(-1)?.method === 'eth_unsubscribe')
     expect(node.requests.at(-1)?.params).toEqual(['0x2'])
     // The ids of the three parts.
     for (const [index, id] of ['0x3', '0x4', '0x5'].entries()) node.notify(id, log(index))
     await link.waitUntil(() => link.logs().length === 3)
-    lists.next([first])
+    lists.next([apple])
     await link.waitForSignal('live', 3)
     await node.waitUntil(() => node.methods().filter((method) => method.startsWith('eth_unsubscribe')).length === 4)
     expect(link.signalsOfType('refused')).toEqual([])
@@ -52,7 +49,7 @@ describe('the tokens of a link', () => {
 
   it('are subscribed to in parts where they are very many, since a long filter would hold the event loop', async () => {
     const node = await openFakeNode()
-    const many = Array.from({ length: 25_000 }, (_, nth) => `0x${String(nth).padStart(40, '0')}` as Hex)
+    const many = tokensOf(25_000)
     const link = openLink([node.url], of(many))
     expect((await link.waitForSignal('live')).addresses).toEqual(many)
     const parts = node.requests.flatMap(({ params: [kind, filter] }) =>
@@ -63,34 +60,20 @@ describe('the tokens of a link', () => {
   })
 
   it('are refused where the node takes no longer filter, while those from before are still pushed', async () => {
-    const node = await openFakeNode()
-    const lists = new BehaviorSubject<readonly Hex[]>([apple])
-    const link = openLink([node.url], lists)
-    await link.waitForSignal('live')
-    const { answer } = node
-    node.answer = (request) => (request.params[0] === 'pendingLogs' ? { error: { code: -32_000, message: 'no' } } : answer(request))
+    const { node, link, lists } = await openLive()
+    node.otherAnswers.set('pendingLogs', { error: { code: -32_000, message: 'no' } })
     lists.next([apple, tesla])
     await link.waitForSignal('refused')
     node.notify('0x2', log(1))
     await link.waitForSignal('log')
-    node.answer = answer
+    node.otherAnswers.clear()
     lists.next([apple, tesla, tesla])
     await link.waitForSignal('live', 2)
     expect(link.signalsOfType('down')).toEqual([])
   })
 
-  it('are awaited before the link subscribes to logs', async () => {
-    const node = await openFakeNode()
-    openLink([node.url], NEVER)
-    await node.waitUntil(() => node.requests.length === 2)
-    expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads'])
-  })
-
   it('are resubscribed before the old subscription ends, without losing its logs', async () => {
-    const node = await openFakeNode()
-    const lists = new BehaviorSubject<readonly Hex[]>([apple])
-    const link = openLink([node.url], lists)
-    await link.waitForSignal('live')
+    const { node, link, lists } = await openLive()
     const { answer } = node
     node.answer = (request) => {
       // The node pushes under the old id until it is unsubscribed.
@@ -125,10 +108,7 @@ describe('the tokens of a link', () => {
   })
 
   it('are subscribed to on the next socket too', async () => {
-    const node = await openFakeNode()
-    const lists = new BehaviorSubject<readonly Hex[]>([apple])
-    const link = openLink([node.url], lists)
-    await link.waitForSignal('live')
+    const { node, link, lists } = await openLive()
     node.socket?.close()
     await link.waitForSignal('down')
     lists.next([tesla])
@@ -143,10 +123,7 @@ describe('a subscription that is retried', () => {
     node.requests.slice(2).map(({ method, params }) => `${method} ${params[0]}`)
 
   it('gets a new id, with sealed logs beside it, and ends the old one', async () => {
-    const node = await openFakeNode()
-    const probes = new Subject<void>()
-    const link = openLink([node.url], of([apple]), { probes })
-    await link.waitForSignal('live')
+    const { node, link, probes } = await openLive()
     probes.next()
     await link.waitForSignal('live', 3)
     await node.waitUntil(() => node.requests.length === 6)
@@ -167,10 +144,7 @@ describe('a subscription that is retried', () => {
   })
 
   it('adds the subscription to sealed logs only once', async () => {
-    const node = await openFakeNode()
-    const probes = new Subject<void>()
-    const link = openLink([node.url], of([apple]), { probes })
-    await link.waitForSignal('live')
+    const { node, link, probes } = await openLive()
     for (const lives of [3, 4, 5]) {
       probes.next()
       await link.waitForSignal('live', lives)
@@ -185,12 +159,8 @@ describe('a subscription that is retried', () => {
   })
 
   it('keeps the sealed logs when it is refused again', async () => {
-    const node = await openFakeNode()
-    const { answer } = node
-    node.answer = (request) => (request.params[0] === 'pendingLogs' ? refusal : answer(request))
-    const probes = new Subject<void>()
-    const link = openLink([node.url], of([apple]), { probes })
-    expect((await link.waitForSignal('live')).subscription).toBe('logs')
+    const { node, link, probes } = await openLive({ pendingLogs: refusal })
+    expect(link.signalsOfType('live').map(({ subscription }) => subscription)).toEqual(['logs'])
     probes.next()
     await link.waitUntil(() => link.warnings.filter(({ kind }) => kind === 'upstream refuses pendingLogs').length === 2)
     node.notify('0x2', sealedLog({ block: 5 }))
@@ -200,13 +170,8 @@ describe('a subscription that is retried', () => {
   })
 
   it('is live when the node accepts it now', async () => {
-    const node = await openFakeNode()
-    const { answer } = node
-    node.answer = (request) => (request.params[0] === 'pendingLogs' ? refusal : answer(request))
-    const probes = new Subject<void>()
-    const link = openLink([node.url], of([apple]), { probes })
-    await link.waitForSignal('live')
-    node.answer = answer
+    const { node, link, probes } = await openLive({ pendingLogs: refusal })
+    node.otherAnswers.clear()
     probes.next()
     expect(await link.waitForSignal('live', 2)).toEqual({ type: 'live', subscription: 'pendingLogs', addresses: [apple] })
     node.notify('0x3', log(0))
@@ -214,12 +179,7 @@ describe('a subscription that is retried', () => {
   })
 
   it('goes on alone when the node refuses sealed logs beside it', async () => {
-    const node = await openFakeNode()
-    const { answer } = node
-    node.answer = (request) => (request.params[0] === 'logs' ? refusal : answer(request))
-    const probes = new Subject<void>()
-    const link = openLink([node.url], of([apple]), { probes })
-    await link.waitForSignal('live')
+    const { node, link, probes } = await openLive({ logs: refusal })
     probes.next()
     await link.waitUntil(() => link.warnings.some(({ kind }) => kind === 'upstream refuses logs'))
     node.notify('0x3', log(0))
@@ -228,11 +188,7 @@ describe('a subscription that is retried', () => {
   })
 
   it('keeps both kinds when the tokens change', async () => {
-    const node = await openFakeNode()
-    const probes = new Subject<void>()
-    const lists = new BehaviorSubject<readonly Hex[]>([apple])
-    const link = openLink([node.url], lists, { probes })
-    await link.waitForSignal('live')
+    const { node, link, lists, probes } = await openLive()
     probes.next()
     await link.waitForSignal('live', 3)
     lists.next([apple, tesla])

@@ -1,12 +1,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { BehaviorSubject, NEVER, of, Subject } from 'rxjs'
+import { NEVER, of, Subject } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Hex } from '../../../../../src/lib/hex.ts'
 import { apple, header, pendingLog, tesla } from '../node-json.ts'
-import { openFakeNode, openLink } from './fake-socket-node.ts'
+import { openFakeNode, openLink, openLive } from './fake-socket-node.ts'
 
-const addresses = of([apple])
 const log = (index: number) => pendingLog({ block: 5, index })
 
 describe('a link', () => {
@@ -19,9 +17,7 @@ describe('a link', () => {
   })
 
   it('emits heads and logs with the time of arrival', async () => {
-    const node = await openFakeNode()
-    const link = openLink([node.url], addresses)
-    await link.waitForSignal('live')
+    const { node, link } = await openLive()
     link.clock.frame = 77
     node.notify('0x1', header(5))
     node.notify('0x2', log(0))
@@ -36,9 +32,7 @@ describe('a link', () => {
   })
 
   it('emits the logs of one read of the socket together, and before what follows them', async () => {
-    const node = await openFakeNode()
-    const link = openLink([node.url], addresses)
-    await link.waitForSignal('live')
+    const { node, link } = await openLive()
     node.inOneWrite(() => {
       for (const index of [0, 1]) node.notify('0x2', log(index))
       node.notify('0x1', header(5))
@@ -56,9 +50,7 @@ describe('a link', () => {
   })
 
   it('emits what it has read before it reports a loss', async () => {
-    const node = await openFakeNode()
-    const link = openLink([node.url], addresses)
-    await link.waitForSignal('live')
+    const { node, link } = await openLive()
     node.inOneWrite(() => {
       node.notify('0x2', log(0))
       node.socket?.close()
@@ -71,14 +63,11 @@ describe('a link', () => {
     const node = await openFakeNode()
     const { answer } = node
     node.answer = (request) => {
-      if (request.params[0] === 'pendingLogs') {
-        node.notify('0x2', log(0))
-        node.notify('0x2', log(1))
-        node.notify('0x99', log(2))
-      }
+      const early = request.params[0] === 'pendingLogs' ? ['0x2', '0x2', '0x99'] : []
+      for (const [index, subscription] of early.entries()) node.notify(subscription, log(index))
       return answer(request)
     }
-    const link = openLink([node.url], addresses)
+    const link = openLink([node.url])
     await link.waitForSignal('log', 2)
     node.notify('0x2', log(3))
     await link.waitForSignal('log', 3)
@@ -87,10 +76,7 @@ describe('a link', () => {
   })
 
   it('keeps receiving heads however often the tokens change', async () => {
-    const node = await openFakeNode()
-    const lists = new BehaviorSubject<readonly Hex[]>([apple])
-    const link = openLink([node.url], lists)
-    await link.waitForSignal('live')
+    const { node, link, lists } = await openLive()
     for (let change = 2; change <= 40; change += 1) {
       lists.next(change % 2 === 0 ? [apple, tesla] : [apple])
       await link.waitForSignal('live', change)
@@ -101,9 +87,7 @@ describe('a link', () => {
   })
 
   it('ignores notifications of unknown subscriptions', async () => {
-    const node = await openFakeNode()
-    const link = openLink([node.url], addresses)
-    await link.waitForSignal('live')
+    const { node, link } = await openLive()
     node.notify('0xdead', log(0))
     node.notify('0x2', log(1))
     await link.waitForSignal('log')
@@ -112,9 +96,7 @@ describe('a link', () => {
   })
 
   it('reads a message in fragments, and no binary one', async () => {
-    const node = await openFakeNode()
-    const link = openLink([node.url], addresses)
-    await link.waitForSignal('live')
+    const { node, link } = await openLive()
     const text = (index: number) =>
       JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: '0x2', result: log(index) } })
     node.socket?.send(Buffer.from(text(8)), { binary: true })
@@ -126,22 +108,15 @@ describe('a link', () => {
   })
 
   it('counts unreadable messages and stays open', async () => {
-    const node = await openFakeNode()
-    const link = openLink([node.url], addresses)
-    await link.waitForSignal('live')
+    const { node, link } = await openLive()
     for (const nonsense of ['', '{', 'null', '[]', '7', '"log"', '{"jsonrpc":"2.0"}', '{"id":"1","result":"0x1"}']) {
       node.send(nonsense)
     }
     node.send({ jsonrpc: '2.0', method: 'eth_subscription', params: null })
     node.send({ jsonrpc: '2.0', method: 'node_gossip', params: [] })
     node.send({ jsonrpc: '2.0', id: 4_711, result: 'of another request' })
-    node.socket?.send(
-      Buffer.from(JSON.stringify({ method: 'eth_subscription', params: { subscription: '0x2', result: log(8) } })),
-      { binary: true },
-    )
-    node.send(
-      `{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"0x2","result":${'['.repeat(1_024)}${']'.repeat(1_024)}}}`,
-    )
+    const tooDeep = `${'['.repeat(1_024)}${']'.repeat(1_024)}`
+    node.send(`{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"0x2","result":${tooDeep}}}`)
     node.notify('0x2', log(1))
     await link.waitForSignal('log')
     expect(link.signalsOfType('unreadable')).toHaveLength(11)
@@ -156,9 +131,7 @@ describe('a link that ends', () => {
     ['with a private close code', (socket) => socket.close(4001), 'closed with 4001'],
     ['without a close frame', (socket) => socket.terminate(), 'closed with 1006'],
   ])('%s is down, and opens again with the same subscriptions', async (_, end, reason) => {
-    const node = await openFakeNode()
-    const link = openLink([node.url], addresses)
-    await link.waitForSignal('live')
+    const { node, link } = await openLive()
     if (node.socket) end(node.socket)
     expect(await link.waitForSignal('down')).toEqual({ type: 'down', reason, isRefused: false })
     expect(node.openedCount).toBe(1)
@@ -173,7 +146,7 @@ describe('a link that ends', () => {
   it('opens at the next URL when it must leave its node', async () => {
     const [first, second] = [await openFakeNode(), await openFakeNode()]
     const reconnects = new Subject<void>()
-    const link = openLink([first.url, second.url], addresses, { reconnects })
+    const link = openLink([first.url, second.url], of([apple]), { reconnects })
     await link.waitForSignal('live')
     reconnects.next()
     expect((await link.waitForSignal('down')).reason).toBe('node is not delivering logs')
@@ -185,7 +158,7 @@ describe('a link that ends', () => {
 
   it('returns to the first URL after an hour at another', async () => {
     const [first, second, third] = [await openFakeNode(), await openFakeNode(), await openFakeNode()]
-    const link = openLink([first.url, second.url, third.url], addresses)
+    const link = openLink([first.url, second.url, third.url])
     await link.waitForSignal('live')
     first.socket?.terminate()
     await link.waitForSignal('down')
@@ -201,7 +174,7 @@ describe('a link that ends', () => {
 
   it('opens at the next URL, and after the last at the first', async () => {
     const [first, second] = [await openFakeNode(), await openFakeNode()]
-    const link = openLink([first.url, second.url], addresses)
+    const link = openLink([first.url, second.url])
     await link.waitForSignal('live')
     first.socket?.terminate()
     await link.waitForSignal('down')
@@ -240,7 +213,7 @@ describe('a link that ends', () => {
 
   it('starts over with short delays only after half a minute', async () => {
     const node = await openFakeNode()
-    const link = openLink([node.url], addresses)
+    const link = openLink([node.url])
     const waitAfter = async (lifeMs: number, lives: number) => {
       await link.waitForSignal('live', lives)
       link.clock.frame += lifeMs
@@ -256,9 +229,7 @@ describe('a link that ends', () => {
   })
 
   it('closes its socket and stays closed after the last unsubscribe', async () => {
-    const node = await openFakeNode()
-    const link = openLink([node.url], addresses)
-    await link.waitForSignal('live')
+    const { node, link } = await openLive()
     link.close()
     await node.waitUntil(() => node.closedCount === 1)
     link.retry()
@@ -268,9 +239,8 @@ describe('a link that ends', () => {
 
   it('sends nothing if it is closed before it opens', async () => {
     const node = await openFakeNode()
-    openLink([node.url], addresses).close()
-    const other = openLink([node.url], addresses)
-    await other.waitForSignal('live')
+    openLink([node.url]).close()
+    await openLink([node.url]).waitForSignal('live')
     expect(node.requests).toHaveLength(3)
   })
 })
@@ -280,7 +250,7 @@ describe('the ping of a link', () => {
   const open = async () => {
     const node = await openFakeNode()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const link = openLink([node.url], addresses)
+    const link = openLink([node.url])
     await link.waitForSignal('live')
     return { node, link }
   }

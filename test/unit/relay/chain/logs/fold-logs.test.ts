@@ -16,20 +16,24 @@ import {
   paused,
   seized,
   transfer,
+  uiMultiplierUpdateCancelled,
   uiMultiplierUpdated,
 } from './fold-fixture.ts'
+import { topicOf } from './standard-events.ts'
+
+type FoldRow = [what: string, contents: readonly LogContent[], decodedLogs: readonly string[], folded: readonly number[]]
+
+const [twice, thrice] = [multiplierUpdated(2), multiplierUpdated(3)]
+const [uiTwice, uiThrice] = [uiMultiplierUpdated(2), uiMultiplierUpdated(3)]
+const aSchedule = uiMultiplierUpdated(2, timestampOf(5) + 1)
 
 describe('a memo', () => {
-  it('is folded into the transfer right before it', () => {
-    expect(foldLogs(transfer(), memo(7))).toEqual({ decodedLogs: ['0 Transfer, memo 7'], folded: [1] })
-  })
-
-  it('is folded into the right one of two transfers', () => {
-    expect(foldLogs(transfer(), memo(7), transfer(), memo(8))).toEqual({
-      decodedLogs: ['0 Transfer, memo 7', '2 Transfer, memo 8'],
-      folded: [1, 3],
-    })
-    expect(foldLogs(transfer(), transfer(), memo(8)).decodedLogs).toEqual(['0 Transfer', '1 Transfer, memo 8'])
+  it.each<FoldRow>([
+    ['right before it', [transfer(), memo(7)], ['0 Transfer, memo 7'], [1]],
+    ['of each', [transfer(), memo(7), transfer(), memo(8)], ['0 Transfer, memo 7', '2 Transfer, memo 8'], [1, 3]],
+    ['that is the last of two', [transfer(), transfer(), memo(8)], ['0 Transfer', '1 Transfer, memo 8'], [2]],
+  ])('is folded into the transfer %s', (_, contents, decodedLogs, folded) => {
+    expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
   })
 
   it.each<[string, readonly LogContent[]]>([
@@ -48,7 +52,7 @@ describe('a memo', () => {
 })
 
 describe('a seizure', () => {
-  it.each<[string, readonly LogContent[], readonly string[], readonly number[]]>([
+  it.each<FoldRow>([
     ['after the memo', [transfer(), memo(7), seized()], ['0 Transfer, memo 7, seized'], [1, 2]],
     ['without a memo', [transfer(), seized()], ['0 Transfer, seized'], [1]],
     ['before the transfer', [seized(), transfer(), memo(7)], ['1 Transfer, memo 7, seized'], [0, 2]],
@@ -84,44 +88,110 @@ describe('a seizure', () => {
 })
 
 describe('an immediate multiplier', () => {
-  it.each<[string, readonly LogContent[], readonly string[], readonly number[]]>([
-    ['the next log', [multiplierUpdated(2), uiMultiplierUpdated(2)], ['1 UIMultiplierUpdated'], [0]],
-    ['a later log', [multiplierUpdated(2), paused, filler, uiMultiplierUpdated(2)], ['1 Paused', '3 UIMultiplierUpdated'], [0]],
-    [
-      'a log after one of another value',
-      [multiplierUpdated(2), uiMultiplierUpdated(3), uiMultiplierUpdated(2)],
-      ['1 UIMultiplierUpdated', '2 UIMultiplierUpdated'],
-      [0],
-    ],
+  it.each<FoldRow>([
+    ['the next log', [twice, uiTwice], ['1 UIMultiplierUpdated'], [0]],
+    ['a later log', [twice, paused, filler, uiTwice], ['1 Paused', '3 UIMultiplierUpdated'], [0]],
+    ['a log after another value', [twice, uiThrice, uiTwice], ['1 UIMultiplierUpdated', '2 UIMultiplierUpdated'], [0]],
     [
       'a log of its second',
-      [multiplierUpdated(2), uiMultiplierUpdated(2, timestampOf(5)), uiMultiplierUpdated(2, timestampOf(5) + 1)],
+      [twice, uiMultiplierUpdated(2, timestampOf(5)), aSchedule],
       ['1 UIMultiplierUpdated', '2 UIMultiplierUpdated'],
       [0],
     ],
-    [
-      'its own of two logs',
-      [multiplierUpdated(2), uiMultiplierUpdated(2), multiplierUpdated(3), uiMultiplierUpdated(3)],
-      ['1 UIMultiplierUpdated', '3 UIMultiplierUpdated'],
-      [0, 2],
-    ],
+    ['its own of two', [twice, uiTwice, thrice, uiThrice], ['1 UIMultiplierUpdated', '3 UIMultiplierUpdated'], [0, 2]],
   ])('is folded into %s with the same value', (_, contents, decodedLogs, folded) => {
     expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
   })
 
   it.each<[string, readonly LogContent[]]>([
-    ['nothing', [multiplierUpdated(2)]],
-    ['an earlier log', [uiMultiplierUpdated(2), multiplierUpdated(2)]],
-    ['a log of another value', [multiplierUpdated(2), uiMultiplierUpdated(3)]],
-    ['a schedule of its value', [multiplierUpdated(2), uiMultiplierUpdated(2, timestampOf(5) + 1)]],
-    ['a log of another token', [multiplierUpdated(2), atAddress(tesla, uiMultiplierUpdated(2))]],
-    ['a log of another transaction', [multiplierUpdated(2), inTx(1, uiMultiplierUpdated(2))]],
-    ['a log after the next multiplier', [multiplierUpdated(2), multiplierUpdated(3), uiMultiplierUpdated(2)]],
-    ['a log that repeats another already', [multiplierUpdated(2), multiplierUpdated(2), uiMultiplierUpdated(2)]],
+    ['nothing', [twice]],
+    ['an earlier log', [uiTwice, twice]],
+    ['a log of another value', [twice, uiThrice]],
+    ['a schedule of its value', [twice, aSchedule]],
+    ['a log of another token', [twice, atAddress(tesla, uiTwice)]],
+    ['a log of another transaction', [twice, inTx(1, uiTwice)]],
+    ['a log after the next multiplier', [twice, thrice, uiTwice]],
+    ['a log that repeats another already', [twice, twice, uiTwice]],
   ])('that %s repeats is its own log', (_, contents) => {
-    expect(foldLogs(...contents).decodedLogs).toContain(
-      `${contents.findIndex((content) => content.topics[0] === multiplierUpdated(2).topics[0])} MultiplierUpdated`,
-    )
+    const index = contents.findIndex(({ topics: [topic] }) => topic === topicOf('MultiplierUpdated'))
+    expect(foldLogs(...contents).decodedLogs).toContain(`${index} MultiplierUpdated`)
+  })
+})
+
+describe('two tokens in one transaction', () => {
+  it('are folded separately, even if their logs alternate', () => {
+    const other = (content: LogContent) => atAddress(tesla, content)
+    const first = [announcement('a'), other(announcement('a')), twice, other(paused), uiTwice]
+    expect(foldLogs(...first, other(endAnnouncement('a')), endAnnouncement('a'))).toEqual({
+      decodedLogs: ['0 Announcement, closed around 4', '1 Announcement, closed around 3', '3 Paused', '4 UIMultiplierUpdated'],
+      folded: [2, 5, 6],
+    })
+  })
+})
+
+describe('an announcement', () => {
+  const [start, end, startB, endB] = [announcement('a'), endAnnouncement('a'), announcement('b'), endAnnouncement('b')]
+  const long = 'x'.repeat(3_000)
+
+  it.each<FoldRow>([
+    [
+      'encloses the decoded logs before its end, without the folded ones',
+      [start, uiMultiplierUpdateCancelled, twice, uiTwice, paused, transfer(), memo(7), end, transfer()],
+      [
+        ...['0 Announcement, closed around 1,3,4,5', '1 UIMultiplierUpdateCancelled', '3 UIMultiplierUpdated', '4 Paused'],
+        ...['5 Transfer, memo 7', '8 Transfer'],
+      ],
+      [2, 6, 7],
+    ],
+    ['may enclose nothing', [start, end], ['0 Announcement, closed around '], [1]],
+    [
+      'may enclose another',
+      [start, startB, paused, endB, end],
+      ['0 Announcement, closed around 1,2', '1 Announcement, closed around 2', '2 Paused'],
+      [3, 4],
+    ],
+    [
+      'may overlap another',
+      [start, startB, paused, end, transfer(), endB],
+      ['0 Announcement, closed around 1,2', '1 Announcement, closed around 2,4', '2 Paused', '4 Transfer'],
+      [3, 5],
+    ],
+    [
+      'ends with its own end where its id occurs again after it',
+      [start, end, start, paused, end],
+      ['0 Announcement, closed around ', '2 Announcement, closed around 3', '3 Paused'],
+      [1, 4],
+    ],
+    [
+      'stays open where its id occurs again before its end',
+      [start, start, paused, end],
+      ['0 Announcement', '1 Announcement, closed around 2', '2 Paused'],
+      [3],
+    ],
+    ['with a truncated id is still closed', [announcement(long), endAnnouncement(long)], ['0 Announcement, closed around '], [1]],
+  ])('%s', (_, contents, decodedLogs, folded) => {
+    expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
+  })
+
+  it.each<[string, readonly LogContent[]]>([
+    ['no end', [start, paused]],
+    ['the end of another', [start, endB]],
+    ['an end before it', [end, start]],
+    ['the end of another token', [start, atAddress(tesla, end)]],
+    ['the end of another transaction', [start, inTx(1, end)]],
+  ])('with %s stays open, and the end is its own log', (_, contents) => {
+    const { decodedLogs, folded } = foldLogs(...contents)
+    expect(decodedLogs).toContain(`${contents.indexOf(start)} Announcement`)
+    expect(decodedLogs).toHaveLength(2)
+    expect(folded).toEqual([])
+  })
+
+  it('stays open when too many others are open inside it', () => {
+    const ids = Array.from({ length: 17 }, (_, at) => `id-${at}`)
+    const { decodedLogs } = foldLogs(...ids.map(announcement), ...ids.toReversed().map(endAnnouncement))
+    expect(decodedLogs[0]).toBe('0 Announcement')
+    expect(decodedLogs[1]).toMatch(/^1 Announcement, closed around 2,3,/)
+    expect(decodedLogs.at(-1)).toBe('33 EndAnnouncement')
   })
 })
 
@@ -130,16 +200,8 @@ describe('the logs of a block', () => {
     fc
       .tuple(
         fc.constantFrom(
-          transfer(),
-          transfer(2),
-          memo(7),
-          seized(),
-          announcement('a'),
-          endAnnouncement('a'),
-          multiplierUpdated(2),
-          uiMultiplierUpdated(2),
-          paused,
-          filler,
+          ...[transfer(), transfer(2), memo(7), seized(), announcement('a'), endAnnouncement('a')],
+          ...[twice, uiTwice, paused, filler],
         ),
         fc.constantFrom(apple, tesla),
         fc.constantFrom(0, 1),

@@ -132,9 +132,8 @@ describe('pre-confirmed logs', () => {
   })
 
   it('mean in the end what they mean in their sealed block, however they arrive', () => {
-    const content = fc.oneof(
-      fc.constantFrom(transfer(1), transfer(2), seized(1), seized(2), memo(7), announcement('a'), endAnnouncement('a')),
-    )
+    const [start, end] = [announcement('a'), endAnnouncement('a')]
+    const content = fc.constantFrom(transfer(1), transfer(2), seized(1), seized(2), memo(7), start, end)
     const arrivals = fc.array(fc.tuple(content, fc.nat(1), fc.nat(), fc.nat(5)), { maxLength: 12 })
     fc.assert(
       fc.property(arrivals, (rows) => {

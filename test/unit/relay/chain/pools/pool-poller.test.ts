@@ -4,6 +4,7 @@ import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
 import { PoolPoller, type PoolsRead } from '../../../../../src/relay/chain/pools/pool-poller.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
+import { header, word } from '../node-json.ts'
 import { FakePools } from './fake-pools.ts'
 
 const INTERVAL_MS = 15_000
@@ -11,27 +12,14 @@ const account = (digit: string): Hex => `0x${digit.repeat(40)}`
 const currency = { symbol: 'USDC', address: account('8'), decimals: 6 }
 const poolOf = (id: string): Pool => ({ token: account('b'), kind: 'uniswap_v3', id: account(id), manager: null, currency })
 const [first, second] = [poolOf('1'), poolOf('2')]
-const word = (value: bigint | number): Hex => `0x${value.toString(16).padStart(64, '0')}`
-const headerOf = (number: number) => ({
-  number: `0x${number.toString(16)}`,
-  hash: word(number),
-  parentHash: word(number - 1),
-  timestamp: '0x6b000000',
-})
 
 /** A poller in virtual time. Each batch is the ids of the pools that it read. */
 const openPoller = ({ delayMs = 0 } = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const node = new FakePools(clock)
   node.delayMs = delayMs
-  node.headers.latest = [headerOf(100)]
-  for (const { id } of [first, second]) {
-    for (const [slot, value] of [
-      ['0x0', 2n ** 96n],
-      ['0x4', 10n ** 18n],
-    ] as const)
-      node.answers.set(`slot ${id} ${slot}`, word(value))
-  }
+  node.headers.latest = [header(100)]
+  for (const { id } of [first, second]) node.answers.set(`slot ${id} 0x0`, word(2n ** 96n)).set(`slot ${id} 0x4`, word(10n ** 18n))
   const known = { head: 100 }
   const warnings: unknown[] = []
   const answers: PoolsRead[] = []

@@ -102,6 +102,11 @@ function openPools() {
 
 const readingOf = (feeBps: string | null) => ({ kind: 'read', sqrtPriceX96: root, liquidity, feeBps })
 const unreadable = (reason: string) => ({ kind: 'unreadable', reason })
+const pendingRead = (...pools: readonly object[]) => ({ block: pendingBlock, pools })
+const nothingRead = (...reasons: readonly string[]) => ({ block: null, pools: reasons.map(unreadable) })
+const trades = (first: Hex, second: Hex) => `pool ${address} trades ${first} and ${second}, not ${apple} and ${usdc}`
+const NOT_WORDS = 'the answer is not whole 32-byte words'
+const CHANGED = 'the block changed during the read'
 
 describe('pools', () => {
   it.each<[string, Pool, readonly string[], readonly string[], string]>([
@@ -110,7 +115,7 @@ describe('pools', () => {
     ['Slipstream', slipstream, [V3.slot0, V3.liquidity, V3.token0, V3.token1, V3.fee], [V3.slot0, V3.liquidity, V3.fee], '30'],
   ])('of %s are read by calls in one batch, what never changes once', async (_, pool, first, second, feeBps) => {
     const { node, read } = openPools()
-    const expected = { block: pendingBlock, pools: [readingOf(feeBps)] }
+    const expected = pendingRead(readingOf(feeBps))
     expect([await read([pool]), await read([pool])]).toEqual([expected, expected])
     expect(node.batches).toEqual([first, second])
   })
@@ -132,7 +137,7 @@ describe('pools', () => {
   ])('are read from storage for ten minutes where calls %s', async (_, answer) => {
     const { clock, node, read } = openPools()
     for (const text of [...Object.values(V3).slice(0, 5), V4.state, V4.liquidity]) node.answers.set(text, answer)
-    const expected = { block: pendingBlock, pools: [readingOf(null), readingOf('5')] }
+    const expected = pendingRead(readingOf(null), readingOf('5'))
     const slots = [V3.slot, V3.liquiditySlot, V4.slot, V4.liquiditySlot]
     expect([await read([v3, v4]), await read([v3, v4])]).toEqual([expected, expected])
     expect(node.batches.slice(1)).toEqual([slots, slots])
@@ -148,16 +153,16 @@ describe('pools', () => {
     async (answer) => {
       const { node, read } = openPools()
       node.answers.set(V3.slot0, answer).set(V3.liquidity, refused)
-      expect(await read([v3])).toEqual({ block: pendingBlock, pools: [readingOf('30')] })
+      expect(await read([v3])).toEqual(pendingRead(readingOf('30')))
     },
   )
 
   it('of Slipstream are not read from storage, and are called again', async () => {
     const { node, read } = openPools()
     node.answers.set(V3.slot0, refused)
-    expect(await read([slipstream])).toEqual({ block: pendingBlock, pools: [unreadable(refused.message)] })
+    expect(await read([slipstream])).toEqual(pendingRead(unreadable(refused.message)))
     node.answers.set(V3.slot0, word(root))
-    expect(await read([slipstream])).toEqual({ block: pendingBlock, pools: [readingOf('30')] })
+    expect(await read([slipstream])).toEqual(pendingRead(readingOf('30')))
     expect(node.batches.map(({ length }) => length)).toEqual([5, 3])
   })
 
@@ -168,27 +173,17 @@ describe('pools', () => {
     ['above the highest price', v3, { [V3.slot0]: word(MAX + 1n) }, `sqrtPriceX96 is ${MAX + 1n}`],
     ['with more bits than a price has', v3, { [V3.slot0]: word(root | (1n << 160n)) }, `sqrtPriceX96 is ${root | (1n << 160n)}`],
     ['with more liquidity than fits', v3, { [V3.liquidity]: word(2n ** 128n) }, `the liquidity is ${2n ** 128n}`],
-    ['with half a word', v3, { [V3.slot0]: `0x${'00'.repeat(16)}` }, 'the answer is not whole 32-byte words'],
-    ['with a word and a half', v3, { [V3.liquidity]: `${word(1)}00` }, 'the answer is not whole 32-byte words'],
-    ['with endless words', v3, { [V3.slot0]: words(...Array(17).fill(root)) }, 'the answer is not whole 32-byte words'],
-    ['with a number for a word', v3, { [V3.liquidity]: 17 }, 'the answer is not whole 32-byte words'],
-    ['with null for a word', v4, { [V4.state]: null }, 'the answer is not whole 32-byte words'],
-    ['with a short slot', v3, { [V3.slot0]: refused, [V3.slot]: '0x0' }, 'the answer is not whole 32-byte words'],
+    ['with half a word', v3, { [V3.slot0]: `0x${'00'.repeat(16)}` }, NOT_WORDS],
+    ['with a word and a half', v3, { [V3.liquidity]: `${word(1)}00` }, NOT_WORDS],
+    ['with endless words', v3, { [V3.slot0]: words(...Array(17).fill(root)) }, NOT_WORDS],
+    ['with a number for a word', v3, { [V3.liquidity]: 17 }, NOT_WORDS],
+    ['with null for a word', v4, { [V4.state]: null }, NOT_WORDS],
+    ['with a short slot', v3, { [V3.slot0]: refused, [V3.slot]: '0x0' }, NOT_WORDS],
     ['with an empty slot', v3, { [V3.slot0]: '0x', [V3.slot]: '0x' }, 'the answer is empty'],
     ['with refused slots', v3, { [V3.slot0]: reverted, [V3.liquiditySlot]: refused }, refused.message],
-    ['of another token', v3, { [V3.token0]: word(tesla) }, `pool ${address} trades ${tesla} and ${usdc}, not ${apple} and ${usdc}`],
-    [
-      'of another currency',
-      slipstream,
-      { [V3.token1]: word(tesla) },
-      `pool ${address} trades ${apple} and ${tesla}, not ${apple} and ${usdc}`,
-    ],
-    [
-      'in an order that no factory gives',
-      v3,
-      { [V3.token0]: word(usdc), [V3.token1]: word(apple) },
-      `pool ${address} trades ${usdc} and ${apple}, not ${apple} and ${usdc}`,
-    ],
+    ['of another token', v3, { [V3.token0]: word(tesla) }, trades(tesla, usdc)],
+    ['of another currency', slipstream, { [V3.token1]: word(tesla) }, trades(apple, tesla)],
+    ['in an order that no factory gives', v3, { [V3.token0]: word(usdc), [V3.token1]: word(apple) }, trades(usdc, apple)],
   ])('%s are unreadable, the others are not', async (_, pool, answers, reason) => {
     const { node, read } = openPools()
     for (const [text, answer] of Object.entries(answers)) node.answers.set(text, answer)
@@ -201,13 +196,13 @@ describe('pools', () => {
   it.each([MIN, MAX])('at the bound %s are read', async (bound) => {
     const { node, read } = openPools()
     node.answers.set(V3.slot0, word(bound))
-    expect(await read([v3])).toEqual({ block: pendingBlock, pools: [{ ...readingOf('30'), sqrtPriceX96: bound }] })
+    expect(await read([v3])).toEqual(pendingRead({ ...readingOf('30'), sqrtPriceX96: bound }))
   })
 
   it('of a token that comes second are read', async () => {
     const { node, read } = openPools()
     node.answers.set(V3.token0, word(usdc)).set(V3.token1, word(stock))
-    expect(await read([poolOf('uniswap_v3', { token: stock })])).toEqual({ block: pendingBlock, pools: [readingOf('30')] })
+    expect(await read([poolOf('uniswap_v3', { token: stock })])).toEqual(pendingRead(readingOf('30')))
   })
 
   it.each<[string, unknown]>([
@@ -217,11 +212,11 @@ describe('pools', () => {
   ])('whose facts %s are read without them, and asked for them again', async (_, answer) => {
     const { node, read } = openPools()
     for (const text of [V3.token0, V3.token1, V3.fee]) node.answers.set(text, answer)
-    expect(await read([v3])).toEqual({ block: pendingBlock, pools: [readingOf(null)] })
+    expect(await read([v3])).toEqual(pendingRead(readingOf(null)))
     node.answers.set(V3.token0, word(apple)).set(V3.token1, word(usdc))
     await read([v3])
     node.answers.set(V3.fee, word(100))
-    expect(await read([v3])).toEqual({ block: pendingBlock, pools: [readingOf('1')] })
+    expect(await read([v3])).toEqual(pendingRead(readingOf('1')))
     await read([v3])
     expect(node.batches.map(({ length }) => length)).toEqual([5, 5, 3, 2])
   })
@@ -231,14 +226,14 @@ describe('pools', () => {
     node.answers.set(V3.token0, word(tesla))
     expect(await read([v3])).toEqual(await read([v3]))
     node.answers.set(V3.token0, word(apple))
-    expect(await read([v3])).toEqual({ block: pendingBlock, pools: [readingOf('30')] })
+    expect(await read([v3])).toEqual(pendingRead(readingOf('30')))
   })
 
   it('of Slipstream have the fee of the moment', async () => {
     const { node, read } = openPools()
     await read([slipstream])
     node.answers.set(V3.fee, word(1_250))
-    expect(await read([slipstream])).toEqual({ block: pendingBlock, pools: [readingOf('12.5')] })
+    expect(await read([slipstream])).toEqual(pendingRead(readingOf('12.5')))
   })
 })
 
@@ -250,12 +245,7 @@ describe('the block of a reading', () => {
     ['is pending where its number is above the sealed one', built, pendingBlock, ['pending']],
     ['has no hash while pending, even if the node says one', header(101), pendingBlock, ['pending']],
     ['is pending where it has no number and the sealed one is its parent', nameless, pendingBlock, ['pending']],
-    [
-      'is the latest where another one is its parent',
-      { ...nameless, parentHash: blockHash(99) },
-      latestBlock,
-      ['pending', 'latest'],
-    ],
+    ['is the latest where another is its parent', { ...nameless, parentHash: blockHash(99) }, latestBlock, ['pending', 'latest']],
     ['is the latest where pending is it', header(100), latestBlock, ['pending']],
     ['is the latest where pending is older', header(99), latestBlock, ['pending', 'latest']],
     ['is the latest where nothing is pending', null, latestBlock, ['pending', 'latest']],
@@ -282,10 +272,7 @@ describe('the block of a reading', () => {
     const block = tag === 'latest' ? latestBlock : pendingBlock
     expect(await read([v3], tag)).toEqual({ block, pools: [readingOf('30')] })
     node.headers[tag] = [first, last, first, last]
-    expect(await read([v3, v4], tag)).toEqual({
-      block: null,
-      pools: [unreadable('the block changed during the read'), unreadable('the block changed during the read')],
-    })
+    expect(await read([v3, v4], tag)).toEqual(nothingRead(CHANGED, CHANGED))
     expect(node.tags).toEqual(Array(4).fill(tag))
   })
 
@@ -301,7 +288,7 @@ describe('the block of a reading', () => {
     node.headers[tag] = [first, first, good]
     expect(await read([v3], tag)).toEqual({ block: tag === 'latest' ? latestBlock : pendingBlock, pools: [readingOf('30')] })
     node.headers[tag] = [first]
-    expect(await read([v3], tag)).toEqual({ block: null, pools: [unreadable('the block has no header')] })
+    expect(await read([v3], tag)).toEqual(nothingRead('the block has no header'))
     expect(node.tags).toEqual(Array(4).fill(tag))
   })
 })
@@ -311,9 +298,9 @@ describe('a reading without an answer', () => {
     const { node, read } = openPools()
     node.answers.set(V4.liquidity, busy)
     node.beforeBatch = (count) => count === 2 && node.answers.set(V4.liquidity, word(liquidity))
-    expect(await read([v3, v4])).toEqual({ block: pendingBlock, pools: [readingOf('30'), readingOf('5')] })
+    expect(await read([v3, v4])).toEqual(pendingRead(readingOf('30'), readingOf('5')))
     node.answers.set(V4.liquidity, busy)
-    expect(await read([v3, v4])).toEqual({ block: pendingBlock, pools: [readingOf('30'), unreadable(busy.message)] })
+    expect(await read([v3, v4])).toEqual(pendingRead(readingOf('30'), unreadable(busy.message)))
     expect(node.tags.length).toBe(4)
   })
 
@@ -321,10 +308,10 @@ describe('a reading without an answer', () => {
     const { node, read } = openPools()
     node.answers.set(V3.token1, busy)
     node.beforeBatch = (count) => count === 2 && node.answers.set(V3.token1, word(usdc))
-    expect(await read([v3])).toEqual({ block: pendingBlock, pools: [readingOf('30')] })
+    expect(await read([v3])).toEqual(pendingRead(readingOf('30')))
     const other = openPools()
     other.node.answers.set(V3.token0, busy)
-    expect(await other.read([v3])).toEqual({ block: pendingBlock, pools: [unreadable(busy.message)] })
+    expect(await other.read([v3])).toEqual(pendingRead(unreadable(busy.message)))
   })
 
   it('keeps what was read before', async () => {
@@ -333,7 +320,7 @@ describe('a reading without an answer', () => {
     node.beforeBatch = (count) => {
       if (count === 2) throw noAnswer
     }
-    expect(await read([v3, v4])).toEqual({ block: pendingBlock, pools: [readingOf('30'), unreadable(busy.message)] })
+    expect(await read([v3, v4])).toEqual(pendingRead(readingOf('30'), unreadable(busy.message)))
   })
 
   it('of any pool is repeated once', async () => {
@@ -342,15 +329,15 @@ describe('a reading without an answer', () => {
     node.beforeBatch = (count) => {
       if (failing.includes(count)) throw noAnswer
     }
-    expect(await read([v3])).toEqual({ block: pendingBlock, pools: [readingOf('30')] })
+    expect(await read([v3])).toEqual(pendingRead(readingOf('30')))
     failing = [3, 4]
-    expect(await read([v3, v4])).toEqual({ block: null, pools: [unreadable(noAnswer.message), unreadable(noAnswer.message)] })
+    expect(await read([v3, v4])).toEqual(nothingRead(noAnswer.message, noAnswer.message))
     expect(node.tags.length).toBe(4)
   })
 
   it.each<[number, object]>([
-    [1_999, { block: pendingBlock, pools: [readingOf('30')] }],
-    [2_001, { block: null, pools: [unreadable('no answer within 2000 ms')] }],
+    [1_999, pendingRead(readingOf('30'))],
+    [2_001, nothingRead('no answer within 2000 ms')],
   ])('ends after two seconds: an answer after %i ms', async (delayMs, expected) => {
     const { clock, node, reader, read } = openPools()
     node.delayMs = delayMs
@@ -364,7 +351,7 @@ describe('a reading without an answer', () => {
     const { node, read } = openPools()
     node.delayMs = 1_500
     node.headers.pending = [header(101), header(102)]
-    expect(await read([v3])).toEqual({ block: null, pools: [unreadable('the block changed during the read')] })
+    expect(await read([v3])).toEqual(nothingRead(CHANGED))
     expect(node.tags.length).toBe(2)
   })
 

@@ -7,6 +7,7 @@ import {
   failureOf,
   openEndpoint,
   openEndpointPool,
+  type Responder,
   rawResponder,
   resultResponder,
   sendJson,
@@ -29,37 +30,34 @@ const openBatchNode = (respond: (calls: readonly Call[], response: ServerRespons
     sendJson(response, { jsonrpc: '2.0', id, result: method })
   })
 const answersOf = (calls: readonly Call[]) => calls.map(({ id, method }) => ({ jsonrpc: '2.0', id, result: method }))
+/** Answers a whole batch with an answer to its first request. */
+const asOne =
+  (respond: Responder) =>
+  ([first]: readonly Call[], response: ServerResponse) =>
+    respond({ id: first?.id ?? 0, method: '', params: [] }, response)
+const batchesTo = ({ requests }: { readonly requests: readonly unknown[] }) => requests.filter(Array.isArray).length
 
 describe('a batch', () => {
   const methods = batch.map(({ method }) => method)
 
-  it.each<[string, Parameters<typeof openBatchNode>[0], readonly unknown[]]>([
-    ['in order', (calls, response) => sendJson(response, answersOf(calls)), methods],
-    ['in another order', (calls, response) => sendJson(response, answersOf(calls).reverse()), methods],
-    [
-      'without one answer',
-      (calls, response) => sendJson(response, answersOf(calls).slice(1)),
-      ['a request of the batch has no answer', ...methods.slice(1)],
-    ],
+  const error = { code: -32601, message: 'no such method' }
+  it.each<[string, (answers: ReturnType<typeof answersOf>) => readonly unknown[], readonly unknown[]]>([
+    ['in order', (answers) => answers, methods],
+    ['in another order', (answers) => answers.toReversed(), methods],
+    ['without one answer', (answers) => answers.slice(1), ['a request of the batch has no answer', ...methods.slice(1)]],
     [
       'with an error among them',
-      (calls, response) =>
-        sendJson(
-          response,
-          answersOf(calls).map((answer, index) =>
-            index === 1 ? { ...answer, result: undefined, error: { code: -32601, message: 'no such method' } } : answer,
-          ),
-        ),
+      (answers) => answers.map(({ id, ...answer }, index) => (index === 1 ? { id, error } : { id, ...answer })),
       [methods[0], '-32601 no such method', methods[2]],
     ],
-  ])('is one request, answered %s', async (_, respond, expected) => {
-    const node = await openBatchNode(respond)
+  ])('is one request, answered %s', async (_, change, expected) => {
+    const node = await openBatchNode((calls, response) => sendJson(response, change(answersOf(calls))))
     const { rpc } = openEndpointPool([node.url])
     expect((await rpc.requestBatch(batch)).map(textOf)).toEqual(expected)
     expect(node.requests.length).toBe(2)
   })
 
-  it.each<[string, ReturnType<typeof rawResponder>]>([
+  it.each<[string, Responder]>([
     ['with an error', errorResponder(200, -32600, 'batches are not supported')],
     ['with HTTP 403', rawResponder(403)],
     ['as one request', resultResponder('0x64')],
@@ -67,7 +65,7 @@ describe('a batch', () => {
     let open = 0
     const sent: string[] = []
     const node = await openEndpoint((call, response) => {
-      if (Array.isArray(call)) return refuse({ ...call, id: call[0]?.id }, response)
+      if (Array.isArray(call)) return asOne(refuse)(call, response)
       sent.push(`${call.method} beside ${open}`)
       open += 1
       setImmediate(() => {
@@ -80,13 +78,12 @@ describe('a batch', () => {
     expect((await rpc.requestBatch(calls)).map(textOf)).toEqual(calls.map(({ method }) => method))
     expect(sent).toEqual(calls.map(({ method }) => `${method} beside 0`))
     expect(warnings.map(({ kind }) => kind)).toEqual(['upstream refuses batches'])
-    const batches = () => node.requests.filter((call) => Array.isArray(call)).length
     clock.now += 599_999
     await rpc.requestBatch(calls)
-    expect(batches()).toBe(1)
+    expect(batchesTo(node)).toBe(1)
     clock.now += 1
     await rpc.requestBatch(calls)
-    expect(batches()).toBe(2)
+    expect(batchesTo(node)).toBe(2)
   })
 
   it('that gets no answer fails as a whole, and leaves its endpoint to required reads', async () => {
@@ -100,8 +97,7 @@ describe('a batch', () => {
     const sent: string[] = []
     const openSingles = (name: string, failing: readonly string[]) =>
       openEndpoint((call, response) => {
-        if (Array.isArray(call))
-          return errorResponder(200, -32014, 'maximum 10 calls in 1 batch')({ ...call, id: call[0]?.id }, response)
+        if (Array.isArray(call)) return asOne(errorResponder(200, -32014, 'maximum 10 calls in 1 batch'))(call, response)
         sent.push(`${name} ${call.method}`)
         if (failing.includes(call.method)) return rawResponder(429)(call, response)
         sendJson(response, { jsonrpc: '2.0', id: call.id, result: name })
@@ -117,21 +113,18 @@ describe('a batch', () => {
 
   it('goes to the next endpoint where the first one does not answer, and is refused by each one alone', async () => {
     const first = await openBatchNode((_, response) => response.destroy())
-    const second = await openBatchNode((calls, response) =>
-      errorResponder(200, -32600, 'no batches')({ id: calls[0]?.id ?? 0, method: '', params: [] }, response),
-    )
+    const second = await openBatchNode(asOne(errorResponder(200, -32600, 'no batches')))
     const { rpc } = openEndpointPool([first.url, second.url])
     const calls = [...batch.slice(0, 2), ...batch.slice(0, 1)]
     expect((await rpc.requestBatch(calls)).map(textOf)).toEqual(calls.map(({ method }) => method))
     await rpc.requestBatch(calls)
-    const batches = ({ requests }: { requests: readonly unknown[] }) => requests.filter((call) => Array.isArray(call)).length
-    expect([batches(first), batches(second)]).toEqual([2, 1])
+    expect([batchesTo(first), batchesTo(second)]).toEqual([2, 1])
   })
 
   it('that is answered with garbage is no refusal', async () => {
     let garbage = true
     const node = await openBatchNode((calls, response) => {
-      if (garbage) rawResponder(200, '<html>')({ id: 0, method: '', params: [] }, response)
+      if (garbage) response.end('<html>')
       else sendJson(response, answersOf(calls))
     })
     const { rpc, warnings } = openEndpointPool([node.url])

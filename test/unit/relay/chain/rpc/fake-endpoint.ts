@@ -67,7 +67,19 @@ export const openEndpointPool = (urls: readonly string[], chain = new ChainIdent
     warn: (kind, detail) => warnings.push({ kind, detail }),
   })
   const blockNumber = () => rpc.request('eth_blockNumber', [])
-  return { rpc, clock, warnings, blockNumber }
+  return { rpc, chain, clock, warnings, blockNumber }
+}
+
+/** An endpoint that answers like this, and its client. */
+export const openOne = async (respond: Responder, options?: Parameters<typeof openEndpoint>[1]) => {
+  const node = await openEndpoint(respond, options)
+  return { node, ...openEndpointPool([node.url]) }
+}
+
+/** Two endpoints that answer like this, and their client. */
+export const openTwo = async (firstResponds: Responder, secondResponds: Responder) => {
+  const [first, second] = [await openEndpoint(firstResponds), await openEndpoint(secondResponds)]
+  return { first, second, ...openEndpointPool([first.url, second.url]) }
 }
 
 export const failureOf = async (answer: Promise<unknown>): Promise<UpstreamError> => {

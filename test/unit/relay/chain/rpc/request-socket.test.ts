@@ -41,13 +41,14 @@ const openSocketNode = async (respond: Responder, { refusal = 0 } = {}) => {
     http.close()
   })
   node.url = `ws://user:secret@127.0.0.1:${(http.address() as AddressInfo).port}/key-9f8e7d`
-  return node
+  return { node, ...openEndpointPool([node.url]) }
 }
+const call: BatchRequest = { method: 'eth_blockNumber', params: [] }
+const tooDeep = `${'['.repeat(1_024)}${']'.repeat(1_024)}`
 
 describe('a request over a WebSocket', () => {
   it('checks the chain first, and shares one socket with all others', async () => {
-    const node = await openSocketNode(resultResponder('0x64'))
-    const { rpc, blockNumber } = openEndpointPool([node.url])
+    const { node, rpc, blockNumber } = await openSocketNode(resultResponder('0x64'))
     expect(await blockNumber()).toBe('0x64')
     expect(await Promise.all([blockNumber(), rpc.request('eth_getBlockByNumber', ['latest', false])])).toEqual(['0x64', '0x64'])
     expect(node.requests.map(({ method }) => method).slice(0, 2)).toEqual(['eth_chainId', 'eth_blockNumber'])
@@ -59,7 +60,7 @@ describe('a request over a WebSocket', () => {
     const collect = (warning: Error) => warnings.push(warning)
     process.on('warning', collect)
     onTestFinished(() => void process.off('warning', collect))
-    const socket = new RequestSocket((await openSocketNode(resultResponder('0x64'))).url, 1_000)
+    const socket = new RequestSocket((await openSocketNode(resultResponder('0x64'))).node.url, 1_000)
     const { signal } = new AbortController()
     const requests = Array.from({ length: 20 }, (_, id) =>
       socket.exchange({ jsonrpc: '2.0', id, method: 'eth_blockNumber', params: [] }, signal),
@@ -69,20 +70,15 @@ describe('a request over a WebSocket', () => {
   })
 
   it('may be a batch, beside others', async () => {
-    const node = await openSocketNode((request, socket) => {
+    const { rpc, blockNumber } = await openSocketNode((request, socket) => {
       if (!Array.isArray(request)) return resultResponder('0x64')(request, socket)
       const answers = request.map(({ id }: NodeRequest) => ({ jsonrpc: '2.0', id, result: `0x${id}` }))
       socket.send(JSON.stringify(answers.reverse()))
     })
-    const { rpc, blockNumber } = openEndpointPool([node.url])
     await blockNumber()
-    const call: BatchRequest = { method: 'eth_blockNumber', params: [] }
     const answers = await Promise.all([rpc.requestBatch([call, call]), blockNumber(), rpc.requestBatch([call, call, call])])
-    expect(answers.map((answer) => (Array.isArray(answer) ? answer.map((item) => item.ok && item.result) : answer))).toEqual([
-      ['0x3', '0x4'],
-      '0x64',
-      ['0x6', '0x7', '0x8'],
-    ])
+    const results = answers.flatMap((answer) => (Array.isArray(answer) ? answer.map((item) => item.ok && item.result) : answer))
+    expect(results).toEqual(['0x3', '0x4', '0x64', '0x6', '0x7', '0x8'])
   })
 
   it.each([
@@ -94,16 +90,14 @@ describe('a request over a WebSocket', () => {
     ['the second answer alone', [{ jsonrpc: '2.0', id: 5, result: '0x5' }], ['a request of the batch has no answer', '0x5']],
   ])('may be a batch that gets %s while another request waits', async (_, batchAnswer, expected) => {
     const held: (() => void)[] = []
-    const node = await openSocketNode((request, socket) => {
+    const { rpc, blockNumber } = await openSocketNode((request, socket) => {
       if (Array.isArray(request)) {
         socket.send(JSON.stringify(batchAnswer))
         for (const answer of held) answer()
       } else if (request.method === 'eth_getBlockByNumber') held.push(() => resultResponder('held')(request, socket))
       else resultResponder(request.method)(request, socket)
     })
-    const { rpc, blockNumber } = openEndpointPool([node.url])
     await blockNumber()
-    const call: BatchRequest = { method: 'eth_blockNumber', params: [] }
     const beside = rpc.request('eth_getBlockByNumber', ['latest', false])
     const batch = rpc.requestBatch([call, call])
     expect((await batch).map((item) => (item.ok ? item.result : item.error.message))).toEqual(expected)
@@ -112,48 +106,33 @@ describe('a request over a WebSocket', () => {
 
   it('gets its own answer, also if the answers come in another order', async () => {
     const held: (() => void)[] = []
-    const node = await openSocketNode((request, socket) => {
+    const { node, rpc, blockNumber } = await openSocketNode((request, socket) => {
       held.unshift(() => resultResponder(`0x${request.id}`)(request, socket))
       if (held.length === 2) for (const answer of held) answer()
     })
-    const { rpc, blockNumber } = openEndpointPool([node.url])
-    const answers = Promise.all([blockNumber(), rpc.request('eth_getBlockByNumber', ['latest', false])])
-    const [first, second] = node.requests.length === 0 ? await answers : []
-    const idOf = (name: string) => node.requests.find(({ method }) => method === name)?.id
-    expect([first, second]).toEqual([`0x${idOf('eth_blockNumber')}`, `0x${idOf('eth_getBlockByNumber')}`])
+    const answers = await Promise.all([blockNumber(), rpc.request('eth_getBlockByNumber', ['latest', false])])
+    const ids = ['eth_blockNumber', 'eth_getBlockByNumber'].map((name) => node.requests.find(({ method }) => method === name)?.id)
+    expect(answers).toEqual(ids.map((id) => `0x${id}`))
   })
 
   it('may have a long result, which is forwarded as it is', async () => {
     const result = { data: `0x${'ab'.repeat(100_000)}`, id: 5 }
-    const { rpc } = openEndpointPool([(await openSocketNode(resultResponder(result))).url])
+    const { rpc } = await openSocketNode(resultResponder(result))
     expect(String(await rpc.requestRaw('eth_getBlockByNumber', ['latest', false]))).toBe(JSON.stringify(result))
   })
 
   it.each<[string, Responder, string]>([
     ['an error', ({ id }, socket) => send(socket, { id, error: { code: -32000, message: 'header not found' } }), 'behind'],
     ['a rate limit', ({ id }, socket) => send(socket, { id, error: { code: -32016, message: 'over rate limit' } }), 'busy'],
-    [
-      'an error without an id',
-      (_, socket) => send(socket, { id: null, error: { code: -32700, message: 'parse error' } }),
-      'unknown',
-    ],
+    ['an error without an id', (_, socket) => send(socket, { id: null, error: { code: -32700, message: 'no' } }), 'unknown'],
     ['no JSON', (_, socket) => socket.send('<html>'), 'unreadable'],
-    [
-      'brackets nested too deep',
-      ({ id }, socket) => socket.send(`{"jsonrpc":"2.0","id":${id},"result":${'['.repeat(1_024)}${']'.repeat(1_024)}}`),
-      'unreadable',
-    ],
-    [
-      'brackets nested too deep before its id',
-      ({ id }, socket) => socket.send(`{"result":{"x":${'['.repeat(1_024)}${']'.repeat(1_024)}},"id":${id}}`),
-      'unreadable',
-    ],
+    ['a result nested too deep', ({ id }, socket) => socket.send(`{"id":${id},"result":${tooDeep}}`), 'unreadable'],
+    ['nesting before its id', ({ id }, socket) => socket.send(`{"result":{"x":${tooDeep}},"id":${id}}`), 'unreadable'],
     ['a lost socket', (_, socket) => socket.terminate(), 'unreachable'],
     ['a closed socket', (_, socket) => socket.close(1013), 'unreachable'],
     ['more than 16 MiB', (_, socket) => socket.send(Buffer.alloc(16 * 2 ** 20 + 1, 0x20)), 'too_large'],
   ])('that is answered with %s fails as its kind', async (_, respond, kind) => {
-    const node = await openSocketNode(respond)
-    const { warnings, blockNumber } = openEndpointPool([node.url])
+    const { warnings, blockNumber } = await openSocketNode(respond)
     const failure = await failureOf(blockNumber())
     expect(failure.kind).toBe(kind)
     expect(JSON.stringify([warnings, failure.message])).not.toMatch(/9f8e7d|secret/)
@@ -164,8 +143,7 @@ describe('a request over a WebSocket', () => {
     [429, 'busy'],
     [503, 'unreachable'],
   ])('fails after a handshake that is refused with %i as %s, and obeys Retry-After', async (refusal, kind) => {
-    const node = await openSocketNode(resultResponder('0x64'), { refusal })
-    const { clock, blockNumber } = openEndpointPool([node.url])
+    const { node, clock, blockNumber } = await openSocketNode(resultResponder('0x64'), { refusal })
     expect(await failureOf(blockNumber())).toMatchObject({ kind, retryAfterMs: 7_000 })
     node.refusal = 0
     clock.now += 7_000
@@ -173,8 +151,7 @@ describe('a request over a WebSocket', () => {
   })
 
   it('opens a new socket after a loss', async () => {
-    const node = await openSocketNode(resultResponder('0x64'))
-    const { clock, blockNumber } = openEndpointPool([node.url])
+    const { node, clock, blockNumber } = await openSocketNode(resultResponder('0x64'))
     await blockNumber()
     for (const socket of node.sockets) socket.terminate()
     await blockNumber().catch(() => null)
@@ -184,14 +161,11 @@ describe('a request over a WebSocket', () => {
   })
 
   it('that is not answered before the deadline gives the socket up', async () => {
-    const node = await openSocketNode(() => vi.advanceTimersByTime(5_000))
+    const { node, clock, blockNumber } = await openSocketNode(() => vi.advanceTimersByTime(5_000))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
-    const { clock, blockNumber } = openEndpointPool([node.url])
-    expect(await failureOf(blockNumber())).toMatchObject({
-      kind: 'unreachable',
-      message: 'The operation was aborted due to timeout',
-    })
+    const message = 'The operation was aborted due to timeout'
+    expect(await failureOf(blockNumber())).toMatchObject({ kind: 'unreachable', message })
     vi.useRealTimers()
     node.respond = resultResponder('0x64')
     clock.now += 1_000
@@ -200,8 +174,7 @@ describe('a request over a WebSocket', () => {
   })
 
   it('that is aborted fails at once and leaves the socket to others', async () => {
-    const node = await openSocketNode(() => {})
-    const { rpc, blockNumber } = openEndpointPool([node.url])
+    const { node, rpc, blockNumber } = await openSocketNode(() => {})
     const controller = new AbortController()
     node.respond = () => controller.abort(new Error('enough'))
     await expect(rpc.request('eth_blockNumber', [], controller.signal)).rejects.toThrow('enough')

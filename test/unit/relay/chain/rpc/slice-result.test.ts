@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { sliceResult } from '../../../../../src/relay/chain/rpc/slice-result.ts'
-import { openEndpoint, openEndpointPool } from './fake-endpoint.ts'
+import { openOne } from './fake-endpoint.ts'
 
 const rawResultOf = (answer: string, id = 1): string | null => sliceResult(Buffer.from(answer), id)?.toString() ?? null
 
@@ -38,12 +38,14 @@ describe('the raw result', () => {
     expect(rawResultOf(answer)).toBeNull()
   })
 
-  it('requires the id of the request', () => {
-    expect(rawResultOf('{"jsonrpc":"2.0","id":12,"result":1}', 12)).toBe('1')
-    expect(rawResultOf('{"jsonrpc":"2.0","id":12,"result":1}', 1)).toBeNull()
-    expect(rawResultOf('{"jsonrpc":"2.0","id":1,"result":1}', 12)).toBeNull()
-    expect(rawResultOf('{"jsonrpc":"2.0","result":1,"id":12}', 1)).toBeNull()
-    expect(rawResultOf('{"jsonrpc":"2.0","result":1}', 1)).toBeNull()
+  it.each([
+    ['{"jsonrpc":"2.0","id":12,"result":1}', 12, '1'],
+    ['{"jsonrpc":"2.0","id":12,"result":1}', 1, null],
+    ['{"jsonrpc":"2.0","id":1,"result":1}', 12, null],
+    ['{"jsonrpc":"2.0","result":1,"id":12}', 1, null],
+    ['{"jsonrpc":"2.0","result":1}', 1, null],
+  ])('requires the id of the request: %s, of request %i', (answer, id, result) => {
+    expect(rawResultOf(answer, id)).toBe(result)
   })
 
   const envelope = (result: string, id: number, order: readonly string[]) =>
@@ -78,10 +80,7 @@ describe('the raw result', () => {
 describe('a forwarded result', () => {
   it.each(['"error":null', '"usage":{"units":1}', '"node":"a"', '"tags":[]'])('leaves out the extra field %s', async (more) => {
     for (const result of ['"0x1"', 'null', '{"number":"0x1"}', '[]']) {
-      const node = await openEndpoint(({ id }, response) => {
-        response.end(`{"jsonrpc":"2.0","id":${id},"result":${result},${more}}`)
-      })
-      const { rpc } = openEndpointPool([node.url])
+      const { rpc } = await openOne(({ id }, response) => response.end(`{"jsonrpc":"2.0","id":${id},"result":${result},${more}}`))
       expect(String(await rpc.requestRaw('eth_getBlockByNumber', ['latest', false]))).toBe(result)
     }
   })
@@ -91,8 +90,7 @@ describe('a forwarded result', () => {
     ['16 MB in the usual form', 16_000_000, (id: number, length: number) => `{"id":${id},"result":${list(length)}}`],
     ['100 KB in another form', 100_000, (id: number, length: number) => `{"n":1,"id":${id},"result":${list(length)}}`],
   ])('of %s arrives', async (_, length, answer) => {
-    const node = await openEndpoint(({ id }, response) => response.end(answer(id, length)))
-    const request = openEndpointPool([node.url]).rpc.requestRaw('eth_getBlockByNumber', ['latest', true])
-    expect((await request).equals(Buffer.from(list(length)))).toBe(true)
+    const { rpc } = await openOne(({ id }, response) => response.end(answer(id, length)))
+    expect((await rpc.requestRaw('eth_getBlockByNumber', ['latest', true])).equals(Buffer.from(list(length)))).toBe(true)
   })
 })

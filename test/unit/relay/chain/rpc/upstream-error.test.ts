@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { classify, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
+import { classify, UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 
 const answer = (status: number, headers: Record<string, string> = {}) => new Response(null, { status, headers })
 
@@ -8,8 +8,6 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
   ['proxyd', 403, -32601, 'rpc method is not whitelisted', 'forbidden'],
   ['proxyd', 429, -32016, 'over rate limit', 'busy'],
   ['proxyd in a 200', 200, -32016, 'over rate limit', 'busy'],
-  ['proxyd', 429, -32017, 'sender is over rate limit', 'busy'],
-  ['proxyd', 429, -32024, 'too many requests', 'busy'],
   ['proxyd', 429, -32012, 'backend is over capacity', 'busy'],
   ['proxyd', 500, -32020, 'backend response too large', 'too_large'],
   ['proxyd', 503, -32010, 'backend is offline', 'unreachable'],
@@ -85,46 +83,28 @@ describe('an upstream error', () => {
     [404, 'unreachable'],
     [429, 'busy'],
     [500, 'unreachable'],
-    [502, 'unreachable'],
-    [503, 'unreachable'],
-    [504, 'unreachable'],
   ])('without a JSON-RPC error, HTTP %i, is %s', (status, kind) => {
     const failure = classify(answer(status), null)
     expect(failure.kind).toBe(kind)
     expect(failure.message).toBe(`HTTP ${status}`)
   })
 
-  it('is retryable, unless the request itself is wrong', () => {
-    const isRetryable = (status: number, code: number, message: string) => classify(answer(status), { code, message }).isRetryable
-    expect(isRetryable(429, -32016, 'over rate limit')).toBe(true)
-    expect(isRetryable(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(true)
-    expect(isRetryable(200, -32000, 'unexplained failure')).toBe(true)
-    expect(isRetryable(200, -32000, 'header not found')).toBe(true)
-    expect(isRetryable(200, -32602, 'query exceeds max block range 100000')).toBe(false)
-    expect(isRetryable(200, -32602, 'invalid argument')).toBe(false)
-    expect(isRetryable(200, -32601, 'no such method')).toBe(false)
-    expect(isRetryable(200, 3, 'execution reverted')).toBe(false)
-  })
-
-  it('is an answer if it refuses the request or if the block is not there yet', () => {
-    const isAnswered = (status: number, code: number, message: string) => classify(answer(status), { code, message }).isAnswered
-    expect(isAnswered(200, -32602, 'query exceeds max block range 100000')).toBe(true)
-    expect(isAnswered(200, -32602, 'invalid argument')).toBe(true)
-    expect(isAnswered(200, -32000, 'header not found')).toBe(true)
-    expect(isAnswered(200, -32000, 'execution reverted')).toBe(true)
-    expect(isAnswered(429, -32016, 'over rate limit')).toBe(false)
-    expect(isAnswered(503, -32011, 'no backend is currently healthy to serve traffic')).toBe(false)
-    expect(classify(answer(403), null).isAnswered).toBe(false)
-  })
-
-  it('is a refusal if the same request would always be refused', () => {
-    const isRefused = (status: number, code: number, message: string) => classify(answer(status), { code, message }).isRefused
-    expect(isRefused(403, -32601, 'rpc method is not whitelisted')).toBe(true)
-    expect(isRefused(200, -32601, 'no such method')).toBe(true)
-    expect(isRefused(200, -32602, 'invalid argument')).toBe(true)
-    expect(isRefused(200, 3, 'execution reverted')).toBe(false)
-    expect(isRefused(429, -32016, 'over rate limit')).toBe(false)
-    expect(isRefused(200, -32000, 'header not found')).toBe(false)
+  it.each<[UpstreamErrorKind, ...flags: string[]]>([
+    ['unreachable', 'isRetryable'],
+    ['busy', 'isRetryable'],
+    ['unknown', 'isRetryable'],
+    ['behind', 'isRetryable', 'isAnswered'],
+    ['unreadable', 'isRetryable'],
+    ['wrong_chain', 'isRetryable'],
+    ['forbidden', 'isRetryable', 'isRefused'],
+    ['unknown_method', 'isAnswered', 'isRefused'],
+    ['too_large', 'isAnswered'],
+    ['gone', 'isAnswered'],
+    ['invalid', 'isAnswered', 'isRefused'],
+    ['reverted', 'isAnswered'],
+  ])('of the kind %s may be retried, is an answer, or is a refusal of every such request: %s %s', (kind, ...flags) => {
+    const error = new UpstreamError(kind, '')
+    expect((['isRetryable', 'isAnswered', 'isRefused'] as const).filter((flag) => error[flag])).toEqual(flags)
   })
 
   it('is specific to the request if it concerns one method or one block', () => {
@@ -137,19 +117,16 @@ describe('an upstream error', () => {
     expect(classify(answer(503), null).isRequestSpecific).toBe(false)
   })
 
-  it.each<[string, number | null]>([
+  it.each<[string | null, number | null]>([
     ['7', 7_000],
     ['0', 0],
     ['86400', 300_000],
     ['-1', null],
     ['soon', null],
     ['1e3', null],
+    [null, null],
   ])('with Retry-After %s has the right wait', (header, wait) => {
-    expect(classify(answer(429, { 'retry-after': header }), null).retryAfterMs).toBe(wait)
-    expect(classify(answer(503, { 'retry-after': header }), null).retryAfterMs).toBe(wait)
-  })
-
-  it('without Retry-After has no wait', () => {
-    expect(classify(answer(429), { code: -32016, message: 'over rate limit' }).retryAfterMs).toBeNull()
+    for (const status of [429, 503])
+      expect(classify(answer(status, header === null ? {} : { 'retry-after': header }), null).retryAfterMs).toBe(wait)
   })
 })
