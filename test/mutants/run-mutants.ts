@@ -68,6 +68,7 @@ const help = helpText(
   'Exit codes: 0 every mutant is found or accepted, 1 some are not, 2 a mistake.',
 )
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(EXIT_FAILED))
 const print = (line = '') => process.stdout.write(`${line}\n`)
 process.exitCode = await runToExitCode('mutants', run)
 
@@ -145,9 +146,10 @@ async function tryMutant(copy: string, mutant: Mutant, layer: Layer): Promise<Re
   writeFileSync(path, planted)
   const startedAt = performance.now()
   try {
-    const { outcome, by } = await runTests(copy, layer, ['related', mutant.file])
+    const env = { MUTANT_LAYER: layer, MUTANT_FILE: mutant.file }
+    const { outcome, by } = await runTests(copy, env, ['related', mutant.file])
     const killer = by?.split(' › ')[0] ?? ''
-    const fails = async () => (await runTests(copy, layer, ['run', killer])).outcome === 'killed'
+    const fails = async () => (await runTests(copy, env, ['run', killer])).outcome === 'killed'
     // A test that fails now and then, or without the mutant too, does not find it.
     let isSure = outcome !== 'killed' || by?.endsWith(STUCK) || (await fails())
     if (outcome === 'killed' && isSure && !soundFiles.has(killer)) {
@@ -167,19 +169,14 @@ type Message = { readonly failed: { readonly file: string; readonly name: string
 /** Runs tests until one fails. */
 async function runTests(
   cwd: string,
-  layer: Layer,
+  settings: Readonly<Record<string, string>>,
   args: readonly string[],
 ): Promise<{ readonly outcome: Outcome; readonly by?: string }> {
-  const env = { ...process.env, MUTANT_LAYER: layer }
+  const env = { ...process.env, ...settings }
   const command = ['node_modules/vitest/vitest.mjs', ...args, '--run', '--bail', '1', '--config', 'test/mutants/layers.config.ts']
   const child = spawn(process.execPath, command, { cwd, env, stdio: ['ignore', 'ignore', 'ignore', 'pipe'], detached: true })
-  const end = () => {
-    try {
-      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
-    } catch {
-      // Everything has ended already.
-    }
-  }
+  const end = () => killTree(child.pid ?? 0)
+  process.once('exit', end)
   let lastEndedAt = performance.now()
   let [killer, lastFile] = ['', '']
   createInterface({ input: child.stdio[3] as Readable }).on('line', (line) => {
@@ -198,14 +195,31 @@ async function runTests(
   }, LAYER_MS)
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve))
   clearTimeout(deadline)
-  // What the tests started ends with them.
-  end()
+  process.off('exit', end)
   if (killer !== '') return { outcome: 'killed', by: killer }
   if (isStopped) {
     const isStuck = performance.now() - lastEndedAt > STUCK_MS
     return isStuck ? { outcome: 'killed', by: `${lastFile} › ${STUCK}` } : { outcome: 'stopped' }
   }
   return code === 0 ? { outcome: 'survived' } : { outcome: 'killed', by: `${lastFile} › an error outside of a test` }
+}
+
+/** Kills a process and all that it started: programs of a test have process groups of their own. */
+function killTree(root: number): void {
+  const { stdout } = spawnSync('ps', ['-eo', 'pid=,ppid='], { encoding: 'utf8' })
+  const parents = stdout
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number))
+  const found = [root]
+  for (const parent of found) found.push(...parents.filter(([, other]) => other === parent).map(([pid = 0]) => pid))
+  for (const pid of found) {
+    try {
+      if (pid > 0) process.kill(pid, 'SIGKILL')
+    } catch {
+      // It has ended already.
+    }
+  }
 }
 
 /** Prints what each layer found in each folder, and what nothing found. */
