@@ -93,28 +93,6 @@ describe('the tokens of a link', () => {
     ])
     expect(link.signalsOfType('down')).toEqual([])
   })
-
-  it('are reported by the live signal, even when lists change quickly', async () => {
-    const node = await openFakeNode()
-    const lists = new BehaviorSubject<readonly Hex[]>([apple])
-    const link = openLink([node.url], lists)
-    await node.waitUntil(() => node.openedCount === 1)
-    lists.next([tesla])
-    lists.next([apple, tesla])
-    await link.waitUntil(() => link.signalsOfType('live').at(-1)?.addresses.length === 2)
-    node.notify('0x2', log(0))
-    await link.waitForSignal('log')
-    expect(link.signalsOfType('live').at(-1)?.addresses).toEqual([apple, tesla])
-  })
-
-  it('are subscribed to on the next socket too', async () => {
-    const { node, link, lists } = await openLive()
-    node.socket?.close()
-    await link.waitForSignal('down')
-    lists.next([tesla])
-    link.retry()
-    expect((await link.waitForSignal('live', 2)).addresses).toEqual([tesla])
-  })
 })
 
 describe('a subscription that is retried', () => {

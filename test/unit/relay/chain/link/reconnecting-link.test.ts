@@ -172,22 +172,6 @@ describe('a link that ends', () => {
     expect([first.openedCount, second.openedCount, third.openedCount]).toEqual([2, 1, 0])
   })
 
-  it('opens at the next URL, and after the last at the first', async () => {
-    const [first, second] = [await openFakeNode(), await openFakeNode()]
-    const link = openLink([first.url, second.url])
-    await link.waitForSignal('live')
-    first.socket?.terminate()
-    await link.waitForSignal('down')
-    link.retry()
-    await link.waitForSignal('live', 2)
-    expect([first.openedCount, second.openedCount]).toEqual([1, 1])
-    second.socket?.terminate()
-    await link.waitForSignal('down', 2)
-    link.retry()
-    await link.waitForSignal('live', 3)
-    expect([first.openedCount, second.openedCount]).toEqual([2, 1])
-  })
-
   it('waits longer each time, up to a bound, and logs host and reason without the key', async () => {
     const closed = createServer().listen(0, '127.0.0.1')
     await once(closed, 'listening')

@@ -49,10 +49,7 @@ describe('a log', () => {
 
   it.each<[string, readonly string[], string]>([
     ['no topics', [], '0x'],
-    ['a third indexed value, as NFTs have', [TRANSFER, word(alice), word(bob), word(1)], '0x'],
     ['an address with extra bytes', [TRANSFER, `0x01${word(alice).slice(4)}`, word(bob)], word(1)],
-    ['an extra word', [TRANSFER, word(alice), word(bob)], words(1, 2)],
-    ['cut data', [TRANSFER, word(alice), word(bob)], '0x1234'],
     ['an unknown topic', [word(1), word(alice), word(bob)], word(1)],
   ])('is other with %s', (_, topics, data) => {
     expect(decode(topics, data)).toEqual({ event: 'other' })
@@ -113,7 +110,6 @@ describe('a hostile log', () => {
 
   it.each<[string, string]>([
     ['an offset beyond its end', words(0x60, 0x60, 0x80)],
-    ['an offset beyond all numbers', words(FAR, FAR, FAR)],
     ['a length beyond its end', words(0x60, 0x60, 0x60, 1)],
     ['a length beyond all numbers', words(0x60, 0x60, 0x60, FAR)],
     ['a mebibyte of data', MEBIBYTE],

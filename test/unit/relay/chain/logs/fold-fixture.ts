@@ -42,11 +42,10 @@ export const buildLogs = (contents: readonly LogContent[]): readonly Log[] =>
 export const decodeLogs = (logs: readonly Log[]) =>
   new LogMemory().foldBlock({ number: 5, hash: blockHash(5), timestamp: null, logs })
 
-/** The decoded logs with their log indexes, and the log indexes of the folded ones. */
-export const foldLogs = (...contents: readonly LogContent[]) => {
+/** The decoded logs with their log indexes. */
+export const foldLogs = (...contents: readonly LogContent[]): readonly string[] => {
   const logs = buildLogs(contents).filter(({ topics }) => topics.length > 0)
-  const { decodedLogs, parts } = decodeLogs(logs)
-  return { decodedLogs: decodedLogs.map(describeLog), folded: parts.map(({ logIndex }) => logIndex) }
+  return decodeLogs(logs).decodedLogs.map(describeLog)
 }
 
 /** What a log means, in words. */

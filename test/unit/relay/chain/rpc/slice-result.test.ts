@@ -7,24 +7,14 @@ const rawResultOf = (answer: string, id = 1): string | null => sliceResult(Buffe
 
 describe('the raw result', () => {
   it.each([
-    ['{"jsonrpc":"2.0","id":1,"result":"0x1"}', '"0x1"'],
-    ['{"id":1,"jsonrpc":"2.0","result":null}', 'null'],
-    ['{"jsonrpc":"2.0","result":{"a":[1, 2]},"id":1}', '{"a":[1, 2]}'],
-    ['{"result":[],"id":1,"jsonrpc":"2.0"}', '[]'],
     [' { "jsonrpc" : "2.0" , "id" : 1 ,\n"result" : 7 } \n', '7'],
     ['{"jsonrpc":"2.0","id":1,"result":{"id":1,"jsonrpc":"2.0"}}', '{"id":1,"jsonrpc":"2.0"}'],
     ['{"jsonrpc":"2.0","id":1,"result":"{\\"id\\":1}"}', '"{\\"id\\":1}"'],
-    ['{"jsonrpc":"2.0","id":1,"result":{"x": 1.50, "y": "\\u00e9"}}', '{"x": 1.50, "y": "\\u00e9"}'],
   ])('has the bytes of the answer: %s', (answer, result) => {
     expect(rawResultOf(answer)).toBe(result)
   })
 
   it.each([
-    '',
-    'null',
-    '[]',
-    '{}',
-    'Bad Gateway',
     '{"jsonrpc":"2.0","id":1}',
     '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}',
     '{"jsonrpc":"1.0","id":1,"result":1}',
@@ -41,7 +31,6 @@ describe('the raw result', () => {
   it.each([
     ['{"jsonrpc":"2.0","id":12,"result":1}', 12, '1'],
     ['{"jsonrpc":"2.0","id":12,"result":1}', 1, null],
-    ['{"jsonrpc":"2.0","id":1,"result":1}', 12, null],
     ['{"jsonrpc":"2.0","result":1,"id":12}', 1, null],
     ['{"jsonrpc":"2.0","result":1}', 1, null],
   ])('requires the id of the request: %s, of request %i', (answer, id, result) => {

@@ -8,13 +8,8 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
   ['proxyd', 403, -32601, 'rpc method is not whitelisted', 'forbidden'],
   ['proxyd', 429, -32016, 'over rate limit', 'busy'],
   ['proxyd in a 200', 200, -32016, 'over rate limit', 'busy'],
-  ['proxyd', 429, -32012, 'backend is over capacity', 'busy'],
   ['proxyd', 500, -32020, 'backend response too large', 'too_large'],
   ['proxyd', 503, -32010, 'backend is offline', 'unreachable'],
-  ['proxyd', 503, -32011, 'no backend is currently healthy to serve traffic', 'unreachable'],
-  ['proxyd', 503, -32018, 'backend is currently not healthy to serve traffic', 'unreachable'],
-  ['proxyd', 500, -32013, 'backend returned an invalid response', 'unreachable'],
-  ['proxyd', 504, -32015, 'gateway timeout', 'unreachable'],
   ['proxyd', 200, -32602, 'block range greater than 2000 max', 'too_large'],
   ['reth', 200, -32602, 'query exceeds max block range 100000', 'too_large'],
   ['reth', 200, -32602, 'query exceeds max results 20000, retry with the range 100-200', 'too_large'],
@@ -22,16 +17,13 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
   ['older reth', 200, -32602, 'invalid block range params', 'invalid'],
   ['reth', 200, -32602, 'block range extends beyond current head block: requested 110, head 100', 'behind'],
   ['reth', 200, -32001, `block not found: hash 0x${'ab'.repeat(32)}`, 'behind'],
-  ['reth', 200, -32001, 'block not found: 0x39204c6', 'behind'],
   ['reth', 200, 4444, 'pruned history unavailable', 'gone'],
   ['geth', 200, -32000, 'unknown block', 'behind'],
   ['geth', 200, -32000, 'header not found', 'behind'],
   ['geth', 200, -32000, 'header for hash not found', 'behind'],
   ['geth', 200, -32000, 'hash is not currently canonical', 'behind'],
   ['geth', 200, -32000, `missing trie node ${'ab'.repeat(32)} (path )`, 'gone'],
-  ['erigon', 200, -32000, 'block not found: 60000000', 'behind'],
   ['erigon', 200, -32000, 'could not find block 60000000', 'behind'],
-  ['nethermind', 200, -32001, 'header not found', 'behind'],
   ['nethermind', 200, -39001, 'Unknown block error', 'behind'],
   ['nethermind', 200, -32001, '60000000 could not be found', 'behind'],
   ['nethermind', 200, -32000, `0x${'ab'.repeat(32)} block is not canonical`, 'behind'],
@@ -40,18 +32,15 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
   ['another', 200, -32000, 'requested block is not yet available', 'behind'],
   ['proxyd', 413, -32021, 'request body too large', 'too_large'],
   ['proxyd', 413, -32014, 'too many RPC calls in batch request', 'too_large'],
-  ['proxyd in a 200', 200, -32014, 'too many RPC calls in batch request', 'too_large'],
   ['mainnet.base.org', 200, -32014, 'maximum 10 calls in 1 batch', 'too_large'],
   ['Infura', 200, -32602, 'block range 0-20000 exceeds limit of 10000', 'too_large'],
   ['Alchemy', 200, 429, 'Your app has exceeded its compute units per second capacity', 'busy'],
   ['QuickNode', 200, -32012, 'credits limited to 30/sec', 'busy'],
   ['another', 200, -32005, 'limit exceeded', 'too_large'],
   ['geth', 200, -32602, 'exceed max addresses or topics per search position', 'too_large'],
+  ['another', 200, -32005, 'query returned more than 10000 results', 'too_large'],
   ['another', 200, -32602, 'more than 1000 addresses are not allowed', 'too_large'],
   ['another', 200, -32005, 'daily request rate limit exceeded', 'busy'],
-  ['another', 200, -32005, 'query returned more than 10000 results', 'too_large'],
-  ['another', 200, -32000, 'block range is larger than max block range, block range = 5120, max block range = 5000', 'too_large'],
-  ['geth', 200, 3, 'execution reverted: not allowed', 'reverted'],
   ['geth', 200, 3, 'anything', 'reverted'],
   ['geth', 200, -32000, 'execution reverted', 'reverted'],
   ['geth', 200, -32000, 'invalid opcode: INVALID', 'reverted'],
@@ -107,15 +96,17 @@ describe('an upstream error', () => {
     expect((['isRetryable', 'isAnswered', 'isRefused'] as const).filter((flag) => error[flag])).toEqual(flags)
   })
 
-  it('is specific to the request if it concerns one method or one block', () => {
-    const isRequestSpecific = (status: number, code: number, message: string) =>
-      classify(answer(status), { code, message }).isRequestSpecific
-    expect(isRequestSpecific(200, -32000, 'header not found')).toBe(true)
-    expect(isRequestSpecific(403, -32601, 'rpc method is not whitelisted')).toBe(true)
-    expect(isRequestSpecific(429, -32016, 'over rate limit')).toBe(false)
-    expect(isRequestSpecific(200, -32603, 'internal error')).toBe(false)
-    expect(classify(answer(503), null).isRequestSpecific).toBe(false)
-  })
+  it.each([
+    [true, 200, -32000, 'header not found'],
+    [true, 403, -32601, 'rpc method is not whitelisted'],
+    [false, 429, -32016, 'over rate limit'],
+    [false, 200, -32603, 'internal error'],
+  ])(
+    'is specific to the request if it concerns one method or one block: %s for HTTP %i %i %s',
+    (expected, status, code, message) => {
+      expect(classify(answer(status), { code, message }).isRequestSpecific).toBe(expected)
+    },
+  )
 
   it.each<[string | null, number | null]>([
     ['7', 7_000],

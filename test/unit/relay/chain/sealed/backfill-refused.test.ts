@@ -1,15 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import type { RpcRequest } from '../fake-chain.ts'
 import { apple, keyOf, tesla } from '../node-json.ts'
 import { openBackfill } from './backfill-fixture.ts'
-import { range } from './sealed-chain-fixture.ts'
+import { range, rangeOf } from './sealed-chain-fixture.ts'
 
-/** The block range of a request; null if it has none. */
-const rangeOf = ({ params }: RpcRequest): readonly [from: number, to: number] | null => {
-  const { fromBlock, toBlock } = (params[0] ?? {}) as { fromBlock?: string; toBlock?: string }
-  return fromBlock ? [Number(fromBlock), Number(toBlock)] : null
-}
 const rangeSizes = (chain: { requestedRanges: () => readonly (readonly [number, number | 'pending'])[] }) =>
   chain.requestedRanges().map(([from, to]) => Number(to) - from + 1)
 
@@ -134,23 +128,6 @@ describe('a backfill page that the node has pruned in part', () => {
     expect(settledEvents.holes()).toEqual(holes)
     expect(settledEvents.logKeys()).toEqual(logs.filter(({ block }) => block >= oldest).map(keyOf))
     expect(settledEvents.cursors()).toEqual(cursors)
-  })
-
-  it('is retried with delays when another node behind the URL still has it', async () => {
-    const { chain, settledEvents, add, advance } = openBackfill()
-    const log = chain.addLog(500)
-    chain.override = (request) => {
-      const blocks = rangeOf(request)
-      if (!blocks || blocks[0] === blocks[1]) return undefined
-      throw new UpstreamError('gone', 'pruned history unavailable')
-    }
-    add(1, 1_000)
-    await advance(1_000)
-    expect(chain.requests.length).toBeLessThan(100)
-    chain.override = () => undefined
-    await advance(2_000)
-    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-    expect(settledEvents.holes()).toEqual([])
   })
 })
 

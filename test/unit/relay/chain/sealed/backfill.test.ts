@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import { apple, keyOf, tesla } from '../node-json.ts'
+import { keyOf } from '../node-json.ts'
 import { openBackfill } from './backfill-fixture.ts'
 import { range } from './sealed-chain-fixture.ts'
 
@@ -21,21 +20,6 @@ describe('a backfill', () => {
     }
     expect(next).toBe(2_501)
     expect(settledEvents.cursors().at(-1)).toBe(10_000)
-  })
-
-  it('emits blocks in order, with their logs and addresses', async () => {
-    const { chain, settledEvents, add, advance } = openBackfill()
-    const [second, first] = [chain.addLog(30), chain.addLog(20)]
-    chain.addLog(20)
-    add(1, 100)
-    await advance(0)
-    expect(
-      settledEvents.blocks().map(({ number, hash, logs, addresses, via }) => [number, hash, logs.length, addresses, via]),
-    ).toEqual([
-      [first.block, chain.hashOf(20), 2, [apple], 'backfill'],
-      [second.block, chain.hashOf(30), 1, [apple], 'backfill'],
-    ])
-    expect(settledEvents.ofType('sealed')[0]?.newest).toBe(10_000)
   })
 
   it('moves the cursor with each page, even an empty one, finally to the newest block', async () => {
@@ -125,53 +109,9 @@ describe('a backfill of blocks with published keys', () => {
       [70, 1],
     ])
   })
-
-  it('reads addresses that are no longer listed too', async () => {
-    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
-    const log = chain.addLog(50, tesla)
-    openKeys.add(log)
-    add(1, 100)
-    await advance(0)
-    expect(chain.requestedAddresses()[0]).toEqual([apple, tesla])
-    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-  })
-
-  it('believes one block no sooner because it believed another', async () => {
-    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
-    for (const block of [50, 60]) openKeys.add(chain.addLog(block))
-    chain.hideLogs(50)
-    add(1, 100)
-    await advance(1_499)
-    expect(settledEvents.all).toEqual([])
-    // Answers take long only now: the reads of the second block, and of the page before.
-    chain.hideLogs(60, 2)
-    await advance(5_000)
-    expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([
-      [50, 0],
-      [60, 1],
-    ])
-  })
 })
 
 describe('a backfill on a failing node', () => {
-  it('waits longer each time, up to two seconds, and less after an answer', async () => {
-    const { chain, warnings, settledEvents, add, advance } = openBackfill()
-    for (const first of [1, 101]) {
-      chain.failure = new UpstreamError('busy', 'over rate limit')
-      chain.requests.length = 0
-      add(first, first + 99)
-      await advance(1_500)
-      expect(chain.requests.length).toBe(5)
-      await advance(60_000)
-      expect(chain.requests.length).toBeGreaterThan(30)
-      expect(chain.requests.length).toBeLessThan(40)
-      chain.failure = null
-      await advance(2_000)
-      expect(settledEvents.cursors()).toEqual(Array(first === 1 ? 1 : 2).fill(10_000))
-    }
-    expect(new Set(warnings)).toEqual(new Set(['backfill delayed, retrying']))
-  })
-
   it('waits for a lagging node, though it returns no logs', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const log = chain.addLog(50)

@@ -14,12 +14,6 @@ it('an outage ends with the first head, covers all blocks up to it, and is open 
   expect([99, 100, 101].map((block) => outage.covers(block))).toEqual([true, true, false])
 })
 
-it('an outage that never began covers nothing', () => {
-  const outage = new Outage(false, SILENCE_MS)
-  outage.end(100)
-  expect([outage.isOpen, outage.isUnbounded, outage.covers(0)]).toEqual([false, false, false])
-})
-
 it('an outage may begin again, and never covers less than before', () => {
   const outage = new Outage(true, SILENCE_MS)
   outage.end(100)

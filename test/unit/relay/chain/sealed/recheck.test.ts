@@ -1,19 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import type { RpcRequest } from '../fake-chain.ts'
 import { apple, keyOf, tesla, word } from '../node-json.ts'
-import { HEAD, openSealedBlocks, range } from './sealed-chain-fixture.ts'
-
-/** The blocks of a request for a range, as only a recheck makes it here; null for any other request. */
-const rangeOf = ({ params }: RpcRequest): readonly [from: number, to: number] | null => {
-  const { fromBlock, toBlock } = (params[0] ?? {}) as { fromBlock?: string; toBlock?: string }
-  return fromBlock === undefined ? null : [Number(fromBlock), Number(toBlock)]
-}
+import { HEAD, openSealedBlocks, range, rangeOf } from './sealed-chain-fixture.ts'
 
 /** Settling, with a recheck whose requests a test can answer. */
 const openRecheck = (settings?: Parameters<typeof openSealedBlocks>[0]) => {
   const opened = openSealedBlocks(settings)
   const answerRecheck = (answer: (from: number, to: number) => unknown) => {
+    // Only a recheck requests ranges here.
     opened.chain.override = (request) => {
       const blocks = rangeOf(request)
       return blocks ? answer(...blocks) : undefined
@@ -128,16 +122,6 @@ describe('a recheck of settled blocks', () => {
     await advance(1_000)
     await seal(6)
     expect(settledEvents.logKeys()).toEqual([first, second, late].map(keyOf))
-  })
-
-  it('leaves its blocks to the next one when it fails', async () => {
-    const { chain, settledEvents, seal, refuseRecheck, log } = await openWithLateLog()
-    refuseRecheck()
-    await seal(40)
-    expect(settledEvents.logKeys()).toEqual([])
-    chain.override = () => undefined
-    await seal(8)
-    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
   it('reads the blocks that the node still has, where it pruned older ones', async () => {

@@ -86,19 +86,6 @@ describe('settling after an outage', () => {
     expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 20))
     expect(settledEvents.blocks().at(-1)?.via).toBe(via)
   })
-
-  it('backfills for an outage that is announced later as well', async () => {
-    const { chain, settledEvents, sealed, seal, announceHead, advance } = openSealedBlocks({ backfillLimitMs: 60_000 })
-    await seal(1)
-    sealed.beginOutage()
-    chain.head += 1_000
-    announceHead()
-    await advance(0)
-    // One minute is 300 blocks.
-    expect(settledEvents.holes()).toEqual([`${HEAD + 2}-${HEAD + 699} backfill_bound`])
-    expect(new Set(settledEvents.blocks().map(({ via }) => via))).toEqual(new Set(['sealed', 'backfill']))
-    expect(settledEvents.blocks().filter(({ via }) => via === 'sealed')).toHaveLength(1)
-  })
 })
 
 describe('a block that cannot be read', () => {

@@ -7,7 +7,7 @@ import type { Cursor } from '../../../../../src/relay/chain/sealed/recent-blocks
 import { SealedChain } from '../../../../../src/relay/chain/sealed/sealed-chain.ts'
 import type { OpenKey, OpenKeys, SealedBlock, SettlementEvent } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
-import { FakeChain } from '../fake-chain.ts'
+import { FakeChain, type RpcRequest } from '../fake-chain.ts'
 import { apple, keyOf, txHash } from '../node-json.ts'
 
 export const HEAD = 10_000
@@ -75,6 +75,12 @@ export class SettledEvents {
 
 export const range = (from: number, to: number): readonly number[] =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index)
+
+/** The block range of a request; null if it has none. */
+export const rangeOf = ({ params }: RpcRequest): readonly [from: number, to: number] | null => {
+  const { fromBlock, toBlock } = (params[0] ?? {}) as { fromBlock?: string; toBlock?: string }
+  return fromBlock === undefined ? null : [Number(fromBlock), Number(toBlock)]
+}
 
 type ChainSettings = {
   /** The last settled block of the previous run; without it settling starts at the head. */

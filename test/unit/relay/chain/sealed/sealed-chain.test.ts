@@ -42,16 +42,6 @@ describe('settling', () => {
     expect(chain.requestedHeaders()).toEqual([HEAD + 2, HEAD + 3])
   })
 
-  it('reads a header that was pushed without a readable time', async () => {
-    const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks()
-    chain.head = HEAD + 1
-    announceHead()
-    sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 1), timestamp: 'now' }))
-    await advance(0)
-    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, timestamp: timestampOf(HEAD + 1) }])
-    expect(chain.requestedHeaders()).toEqual([HEAD + 1])
-  })
-
   it('knows a block by its hash from its head on', async () => {
     const { chain, sealed, announceHead, advance } = openSealedBlocks()
     const header = sealedHeader(chain.headerOf(HEAD + 1))
@@ -71,29 +61,6 @@ describe('settling', () => {
     announceHead()
     await advance(0)
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
-  })
-
-  it('reads no logs without a token, and still emits each block', async () => {
-    const { chain, settledEvents, list, seal } = openSealedBlocks()
-    list.addresses = []
-    await seal(2)
-    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
-    expect(chain.requestedHashes()).toEqual([])
-  })
-
-  it('asks again for a block with logs that cannot be read, and takes the whole answer', async () => {
-    const { chain, settledEvents, seal, advance } = openSealedBlocks()
-    const log = chain.addLog(HEAD + 1)
-    chain.override = ({ method }) => {
-      if (method !== 'eth_getLogs') return undefined
-      chain.override = () => undefined
-      return [{ data: '0x1' }]
-    }
-    await seal(1)
-    expect(settledEvents.all).toEqual([])
-    await advance(500)
-    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-    expect(settledEvents.all.map(({ type }) => type)).toEqual(['sealed'])
   })
 
   it('finally counts unreadable logs, and reports a hole before it emits the other transactions', async () => {
@@ -143,18 +110,6 @@ describe('settling', () => {
     await advance(10_000)
     expect(chain.inFlight).toBe(0)
     expect(chain.requests.length).toBe(requestCount)
-  })
-
-  it('continues after one head far above the chain', async () => {
-    const { chain, settledEvents, sealed, seal, advance } = openSealedBlocks()
-    await seal(1)
-    const beyond = { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 50_000).toString(16)}` }
-    sealed.receiveHead(sealedHeader(beyond))
-    await advance(1_000)
-    await seal(20)
-    await advance(10_000)
-    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 21))
-    expect(sealed.head?.number).toBe(HEAD + 21)
   })
 
   it.each([

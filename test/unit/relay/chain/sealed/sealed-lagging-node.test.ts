@@ -1,29 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, keyOf, tesla } from '../node-json.ts'
-import { HEAD, openSealedBlocks, range } from './sealed-chain-fixture.ts'
-
-describe('settling on a lagging node', () => {
-  it.each([
-    ['by hash', true],
-    ['by number, for which it returns no logs', false],
-  ])('waits longer each time, up to two seconds, and loses nothing: %s', async (_, supportsBlockHash) => {
-    const { chain, settledEvents, warnings, announceHead, advance } = openSealedBlocks()
-    chain.supportsBlockHash = supportsBlockHash
-    const logs = range(HEAD + 1, HEAD + 4).map((block) => chain.addLog(block))
-    chain.head = HEAD + 4
-    chain.lagBlocks = 3
-    for (const block of range(HEAD + 1, HEAD + 4)) announceHead(block)
-    await advance(60_000)
-    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1])
-    expect(warnings.length).toBeGreaterThan(25)
-    expect(warnings.length).toBeLessThan(40)
-    expect(new Set(warnings)).toEqual(new Set(['settling delayed, retrying']))
-    chain.lagBlocks = 0
-    await advance(2_000)
-    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
-  })
-})
+import { HEAD, openSealedBlocks } from './sealed-chain-fixture.ts'
 
 describe('a block without logs', () => {
   it('that lists the transaction of an open key is read again, and nothing is emitted meanwhile', async () => {

@@ -110,15 +110,6 @@ describe('a reorganisation deeper than the recent blocks', () => {
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1_101)
   })
 
-  it('goes back below all recent blocks, even below a safe block', async () => {
-    const { chain, settledEvents, seal, sealed } = await openSettled(80)
-    sealed.markSafe(sealedHeader(chain.headerOf(HEAD + 3)))
-    chain.reorganise(80 + 10)
-    const logs = [HEAD, HEAD + 3, HEAD + 17, HEAD + 80].map((block) => chain.addLog(block))
-    await seal(1)
-    expect(sorted(settledEvents.logKeys())).toEqual(sorted(logs.map(keyOf)))
-  })
-
   it('below the cursor goes back to a block that the previous run sealed', async () => {
     const [cursor, ...sealedInPreviousRun] = [HEAD, HEAD - 900, HEAD - 300, HEAD - 20].map((number) => ({
       number,

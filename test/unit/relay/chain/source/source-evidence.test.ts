@@ -277,23 +277,16 @@ describe('what is polled', () => {
   const table = `
     source                            0             499           500           3000          60000
     none unproven unknown             pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
-    none unproven shown               pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
     none unproven missing             pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
-    down unproven shown               pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
-    down unproven missing             pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
-    refused unproven shown            pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    opening unproven unknown          pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
     refused unproven shown heads      pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
-    refused unproven missing          pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
     refused unproven missing heads    null          null          null          head          pending_logs
     refused unproven behind heads     null          null          null          head          pending_logs
     pushing unproven shown            head          head          pending       pending       pending
     pushing unproven shown heads      null          null          pending       pending       pending
-    pushing unproven missing heads    null          null          pending       pending       pending
     pushing proven shown              head          head          head          head          head
     pushing proven shown heads        null          null          null          head          head
-    pushing proven missing heads      null          null          null          head          head
     pushing silent shown              pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
-    pushing silent shown heads        pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
     pushing silent missing heads      null          null          null          head          pending_logs
     pushing no_pending missing heads  null          null          null          head          pending_logs
   `

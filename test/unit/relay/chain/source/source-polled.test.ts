@@ -98,29 +98,6 @@ describe('a source without a link', () => {
 })
 
 describe('a polled pending block', () => {
-  it('equal to the latest of a node that is ahead of the others is not pre-confirmed, and a partial one after it is', async () => {
-    const { chain, advance, statuses, seal } = openPolled()
-    chain.pending = 'latest'
-    await advance(POLL_MS)
-    let requestCount = 0
-    chain.override = () => {
-      requestCount += 1
-      chain.lagBlocks = [0, 1, 1, 0, 2, 0, 1][requestCount % 7] ?? 0
-      return undefined
-    }
-    for (let poll = 0; poll < 100; poll += 1) {
-      chain.head += 1
-      await advance(POLL_MS)
-    }
-    expect(statuses()).toEqual(['sealed no_pending'])
-    chain.override = () => undefined
-    chain.lagBlocks = 0
-    chain.pending = 'partial'
-    await seal(0, { pushed: false })
-    await advance(POLL_MS)
-    expect(statuses()).toEqual(['sealed no_pending', 'poll ok'])
-  })
-
   it('missing between flashblocks does not change the source', async () => {
     const { chain, advance, statuses } = openPolled()
     for (let poll = 0; poll < 50; poll += 1) {

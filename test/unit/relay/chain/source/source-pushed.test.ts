@@ -69,25 +69,6 @@ describe('a live link', () => {
     await emit(liveSignal([apple, tesla]))
     expect(statuses().at(-1)).toBe('pendingLogs ok')
   })
-
-  it('receives every token list', () => {
-    const addresses = new BehaviorSubject<readonly Hex[]>([apple])
-    const { lists } = openSource({ addresses })
-    addresses.next([apple, tesla])
-    const received: (readonly Hex[])[] = []
-    lists.subscribe((list) => received.push(list))
-    expect(received).toEqual([[apple], [apple, tesla]])
-  })
-
-  it('is not awaited: until it is live, pre-confirmed logs are polled', async () => {
-    const { chain, advance, emit, pendingLogs, statuses } = openSource()
-    const log = chain.addLog(HEAD + 1)
-    await advance(0)
-    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(statuses()).toEqual([])
-    await emit(liveSignal())
-    expect(statuses()).toEqual(['pendingLogs ok'])
-  })
 })
 
 describe('the poll after a subscription', () => {
@@ -218,15 +199,6 @@ describe('the start of settling', () => {
     await emit(head())
     await advance(5_000)
     expect(sealedBlocks().map(({ logs: settled }) => settled.length)).toEqual([2_500])
-  })
-
-  it('is the cursor of the previous run', async () => {
-    const { ofType, sealedBlocks } = await openLive({ cursor: { number: HEAD - 2, hash: blockHash(HEAD - 2) } })
-    expect(ofType('cursor')).toEqual([])
-    expect(sealedBlocks().map(({ number, via }) => [number, via])).toEqual([
-      [HEAD - 1, 'backfill'],
-      [HEAD, 'backfill'],
-    ])
   })
 })
 
