@@ -49,12 +49,6 @@ describe('the architecture page', () => {
     const apart = named.filter((path, index) => index > 0 && !named.slice(0, index).some((before) => areJoined(before, path)))
     expect(apart).toEqual([])
   })
-
-  it('quotes the pipeline as it is', () => {
-    const [, quote = ''] = /```ts\n([\s\S]+?)\n```/.exec(read('docs/architecture.md')) ?? []
-    expect(quote).toContain('tape.append')
-    expect(read('src/relay/ingest/pipeline.ts')).toContain(`\n${quote}\n`)
-  })
 })
 
 describe('the documents', () => {

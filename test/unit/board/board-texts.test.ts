@@ -125,19 +125,9 @@ describe('the basis', () => {
     ({ price, basis_bps, nav: { ...nav, price: navPrice } }) as StockState['quote']
   it.each([
     ['as the relay computed it, where it is of the same NAV', nav, quoteAt('201', '200', '50'), { bps: '50', kind: 'premium' }],
-    [
-      'anew, where the NAV has changed since',
-      { ...nav, price: '202' },
-      quoteAt('201', '200', '50'),
-      { bps: '-49.50', kind: 'premium' },
-    ],
+    ['anew, where the NAV has changed', { ...nav, price: '202' }, quoteAt('201', '200', '50'), { bps: '-49.50', kind: 'premium' }],
     ['as a drift, where the NAV is held', { ...nav, state: 'stale' }, quoteAt('200', '200', '0'), { bps: '0', kind: 'drift' }],
-    [
-      'without a sign, where it is nothing',
-      { ...nav, price: '200.0000001' },
-      quoteAt('200', '200', '0'),
-      { bps: '0.00', kind: 'premium' },
-    ],
+    ['unsigned, if nothing', { ...nav, price: '200.0000001' }, quoteAt('200', '200', '0'), { bps: '0.00', kind: 'premium' }],
     ['not at all without a price', nav, quoteAt(null, '200', null), null],
     ['not at all without a NAV', { ...nav, price: null, state: 'missing' }, quoteAt('200', '200', '0'), null],
     ['not at all without a pool', nav, null, null],

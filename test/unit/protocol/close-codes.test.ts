@@ -19,11 +19,6 @@ describe('a close code', () => {
     })
   })
 
-  it.each(closeNames)('%s becomes a reason of a word and a position', (word) => {
-    expect(formatCloseReason(word, 'k3f9a1.18422')).toBe(`${word} k3f9a1.18422`)
-    expect(formatCloseReason(word, null)).toBe(word)
-  })
-
   it('fits into a close frame with the longest position', () => {
     const longest = `${'z'.repeat(32)}.${Number.MAX_SAFE_INTEGER}.999999999`
     for (const word of closeNames) expect(formatCloseReason(word, longest)).toBe(`${word} ${longest}`)

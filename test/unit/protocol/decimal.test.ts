@@ -10,7 +10,7 @@ import {
   referenceValueOf,
   sharesOf,
 } from '../../../src/protocol/decimal.ts'
-import { DecimalText, scalars } from '../../../src/protocol/fields.ts'
+import { DecimalText } from '../../../src/protocol/fields.ts'
 
 /** An independent implementation with every digit. Powers of ten go into the exponent, so it never divides. */
 const ReferenceDecimal = Big()
@@ -33,21 +33,7 @@ const wholes = fc
 const raws = fc.oneof(wholes, fc.constantFrom(0n, 1n, MAX_UINT256, MAX_UINT256 - 1n, 10n ** 77n, 10n ** 77n - 1n))
 const decimals = fc.integer({ min: 0, max: MAX_DECIMALS })
 const multipliers = fc.oneof(wholes, fc.constantFrom(1n, 10n ** 18n, 10n ** 18n - 1n, 1_000_537_939_576_369_481n, MAX_UINT256))
-const digits = (min: number, max: number) =>
-  fc.array(fc.integer({ min: 0, max: 9 }), { minLength: min, maxLength: max }).map((list) => list.join(''))
-/** JSON numbers, each with or without a sign, a fraction and an exponent. */
-const jsonNumbers = fc
-  .tuple(
-    fc.constantFrom('', '-'),
-    digits(1, 30),
-    fc.option(digits(1, 30)),
-    fc.option(fc.tuple(fc.constantFrom('e', 'E'), fc.constantFrom('', '+', '-'), fc.integer({ min: 0, max: 60 }))),
-  )
-  .map(
-    ([sign, whole, fraction, exponent]) =>
-      `${sign}${whole}${fraction === null ? '' : `.${fraction}`}${exponent ? exponent.join('') : ''}`,
-  )
-/** JSON numbers with many digits, a fraction, an exponent, both or neither. */
+/** JSON numbers with many digits, a fraction, an exponent, both or neither. Prices have no sign. */
 const prices = fc
   .tuple(wholes, fc.integer({ min: 0, max: 90 }), fc.integer({ min: -60, max: 60 }), fc.constantFrom('', 'e', 'E', 'e+'))
   .map(([units, fraction, power, sign]) => {
@@ -57,6 +43,7 @@ const prices = fc
     return `${mantissa}${sign}${sign === 'e+' ? Math.abs(power) : power}`
   })
 
+const jsonNumbers = fc.tuple(fc.constantFrom('', '-'), prices).map(([sign, price]) => sign + price)
 /** Digits on both sides of the point, up to the bound. */
 const longest = fc
   .tuple(
@@ -76,24 +63,14 @@ const read = (text: string): Decimal => {
 describe('a decimal', () => {
   it.each([
     ['0', '0'],
-    ['-0', '0'],
     ['-0.00', '0'],
     ['0.50', '0.5'],
     ['00012', '12'],
-    ['1.000', '1'],
     ['1e3', '1000'],
-    ['1E+3', '1000'],
-    ['12e-1', '1.2'],
     ['2.4e-05', '0.000024'],
-    ['-1.50e1', '-15'],
     ['-0.25', '-0.25'],
-    ['1.000537939576369481', '1.000537939576369481'],
-    ['0.1e-399', `0.${'0'.repeat(399)}1`],
     ['1e-399', `0.${'0'.repeat(398)}1`],
-    ['-1e-400', `-0.${'0'.repeat(399)}1`],
-    ['9.99e399', `999${'0'.repeat(397)}`],
     [`-${'9'.repeat(400)}.${'9'.repeat(400)}`, `-${'9'.repeat(400)}.${'9'.repeat(400)}`],
-    ['-0.000e-397', '0'],
     ['1e-0000000005', '0.00001'],
   ])('%s is formatted as %s', (text, written) => {
     expect(formatDecimal(read(text))).toBe(written)
@@ -101,30 +78,9 @@ describe('a decimal', () => {
   })
 
   it.each([
-    '',
-    ' 1',
-    '1 ',
-    '+1',
-    '.5',
-    '5.',
-    '1,000',
-    '0x10',
-    '1e',
-    'e5',
-    '1e99999',
-    '1e400',
-    '10e399',
-    '1e-401',
-    '0.1e-400',
-    'NaN',
-    'Infinity',
-    '١',
-    '1\n',
-    '9'.repeat(401),
-    `0.${'1'.repeat(401)}`,
-    `1e${'9'.repeat(700)}`,
-    `1e-${'9'.repeat(700)}`,
-    `0.${'0'.repeat(900)}`,
+    ...['', ' 1', '1 ', '+1', '.5', '5.', '1,000', '0x10', '1e', 'e5', '1e99999', 'NaN', 'Infinity', '١', '1\n'],
+    ...['1e400', '10e399', '1e-401', '0.1e-400', '9'.repeat(401), `0.${'1'.repeat(401)}`, `0.${'0'.repeat(900)}`],
+    ...[`1e${'9'.repeat(700)}`, `1e-${'9'.repeat(700)}`],
   ])('does not parse from %j', (text) => {
     expect(parseDecimal(text)).toBeNull()
   })
@@ -140,7 +96,7 @@ describe('a decimal', () => {
 
   it('is formatted as in the contract, and parses back to itself', () => {
     fc.assert(
-      fc.property(fc.oneof(jsonNumbers, prices, longest), (text) => {
+      fc.property(fc.oneof(jsonNumbers, longest), (text) => {
         const value = parseDecimal(text)
         if (!value) return
         const written = formatDecimal(value)
@@ -152,31 +108,10 @@ describe('a decimal', () => {
     )
   })
 
-  it('parses from every float that JSON can contain', () => {
-    fc.assert(
-      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
-        expect(Number(formatDecimal(read(JSON.stringify(value))))).toBe(value === 0 ? 0 : value)
-      }),
-      RUNS,
-    )
-  })
-
   it('compares like big.js', () => {
     fc.assert(
       fc.property(jsonNumbers, jsonNumbers, (a, b) => {
         expect(compareDecimals(read(a), read(b))).toBe(reference(a).cmp(reference(b)))
-      }),
-      RUNS,
-    )
-  })
-
-  it('equals itself with any number of trailing zeros', () => {
-    fc.assert(
-      fc.property(jsonNumbers, fc.nat(20), (text, zeros) => {
-        const { units, scale } = read(text)
-        const longer = { units: units * 10n ** BigInt(zeros), scale: scale + zeros }
-        expect(compareDecimals({ units, scale }, longer)).toBe(0)
-        expect(formatDecimal(longer)).toBe(formatDecimal({ units, scale }))
       }),
       RUNS,
     )
@@ -231,38 +166,5 @@ describe('at a rounding boundary', () => {
       }),
       { numRuns: 500 },
     )
-  })
-
-  it.each([
-    [150_000_000n, 8, '1.5'],
-    [1n, 8, '0.00000001'],
-    [7n, 0, '7'],
-    [MAX_UINT256, 77, '1.15792089237316195423570985008687907853269984665640564039457584007913129639935'],
-    [MAX_UINT256, 0, '115792089237316195423570985008687907853269984665640564039457584007913129639935'],
-    [1n, 77, `0.${'0'.repeat(76)}1`],
-    [0n, 77, '0'],
-  ])('the amount of %s at %s decimals is %s', (raw, places, amount) => {
-    expect(amountOf(raw, places)).toBe(amount)
-    expect(sharesOf(raw, read('1'), places)).toBe(amount)
-  })
-
-  it.each([
-    [1n, '1.999999999999999999', '0.00000001'],
-    [1n, '0.999999999999999999', '0'],
-    [1_000_000_000n, '1.000537939576369481', '10.00537939'],
-  ])('the shares of %s at a multiplier of %s are %s', (raw, multiplier, shares) => {
-    expect(sharesOf(raw, read(multiplier), 8)).toBe(shares)
-  })
-
-  it.each([
-    ['0.005', '0.01'],
-    ['0.00499999999999', '0.00'],
-    ['2.675', '2.68'],
-    ['231.5', '231.50'],
-    ['999.995', '1000.00'],
-    ['7', '7.00'],
-  ])('the reference value of one token at %s is %s', (price, value) => {
-    expect(referenceValueOf(100_000_000n, 8, read(price))).toBe(value)
-    expect(scalars.MoneyText.safeParse(value).success).toBe(true)
   })
 })

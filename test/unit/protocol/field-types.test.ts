@@ -57,9 +57,7 @@ describe('the JSON type of a field name', () => {
 
   it.each([
     ['another scalar', z.object({ type: z.literal('extra'), late: z.string() }), 'late'],
-    ['a list instead of a scalar', z.object({ type: z.literal('extra'), raw: z.array(z.int()) }), 'raw'],
     ['a list of other items', z.object({ type: z.literal('extra'), keys: z.array(z.int()) }), 'keys'],
-    ['an object instead of a position', z.object({ type: z.literal('extra'), fact_id: z.object({}).nullable() }), 'fact_id'],
     ['another type in depth', z.object({ type: z.literal('extra'), list: z.array(z.object({ block: z.int() })) }), 'block'],
     ['two types in one place', z.object({ type: z.literal('extra'), other: z.union([z.int(), z.string()]) }), 'other'],
     ['no type', z.object({ type: z.literal('extra'), other: z.unknown() }).extend({ late: z.unknown() }), 'late'],

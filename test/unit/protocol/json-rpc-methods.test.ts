@@ -65,9 +65,3 @@ describe('a block parameter', () => {
       expect(at(block)).toBe(false)
   })
 })
-
-it('every number in hex is a valid block parameter', () => {
-  const { params } = methods.eth_getBlockByNumber
-  const number = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
-  fc.assert(fc.property(number, (value) => params.safeParse([`0x${value.toString(16)}`, false]).success))
-})

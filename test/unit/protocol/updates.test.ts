@@ -2,56 +2,16 @@ import { describe, expect, it } from 'vitest'
 import { examplesOf } from '../../../src/protocol/contract-examples.ts'
 import { defaultTypes, factRows, movementTypes, Update, updateTypes } from '../../../src/protocol/updates.ts'
 
-/** The contract's tables: the common fields of every message, then the fields of each type. */
-const commonFields = 'type id prev symbol address time'
-const logFields = 'key stage late block tx'
-const movementFields = 'key stage late from to raw amount multiplier shares reference_value nav memo block tx ingest'
-const fieldsByType: Readonly<Record<string, string>> = {
-  transfer: movementFields,
-  mint: movementFields,
-  burn: movementFields,
-  seize: movementFields,
-  approval: 'key stage late owner spender raw amount block tx ingest',
-  multiplier: `phase previous multiplier effective_at source ${logFields}`,
-  pause: `change features feature_ids paused source ${logFields}`,
-  action: 'key stage late action_id description uri keys block tx',
-  token: `change changed token before source ${logFields}`,
-  log: 'key stage late topics data block tx',
-  nav: 'nav before source',
-  retract: 'key fact_type fact_id reason replaced_by restored block',
-  amend: 'key fact_type fact_id changed update',
-  seal: 'block keys types late_keys count digest',
-  hole: 'blocks reason',
-  finality: 'stage block',
-  status: 'source started_at reason head',
-  quote: 'venue price state depth basis_bps basis nav block',
-  session: 'market state started_at ends_at reason valid_to',
+const logFields = 'key stage late block tx'.split(' ')
+/** Fields that the contract calls optional; the examples of the contract have all the others. */
+const optionalFields: Readonly<Record<string, readonly string[]>> = {
+  ...{ multiplier: logFields, pause: logFields, token: logFields },
 }
 
 const example = (type: string): Record<string, unknown> => ({ ...examplesOf(type)[0] })
 const isUpdate = (given: unknown): boolean => Update.safeParse(given).success
 
 describe('the schemas of the tape', () => {
-  it('have the nineteen types of the contract', () => {
-    expect(updateTypes).toEqual(Object.keys(fieldsByType))
-  })
-
-  it.each(Update.options.map((schema) => [schema.shape.type.value, schema] as const))(
-    'have the fields of %s in the order of the contract, the common six first',
-    (type, schema) => {
-      expect(Object.keys(schema.shape).join(' ')).toBe(`${commonFields} ${fieldsByType[type]}`)
-    },
-  )
-
-  it('have the fields of shared parts in the order of the contract', () => {
-    const read = Update.parse(examplesOf('transfer')[0])
-    if (read.type !== 'transfer') throw new Error('unreachable')
-    expect(Object.keys(read.nav).join(' ')).toBe('price updated_at age_s state stale_after_s frozen')
-    expect(Object.keys(read.block).join(' ')).toBe('number hash timestamp')
-    expect(Object.keys(read.tx).join(' ')).toBe('hash index log_index')
-    expect(Object.keys(read.ingest).join(' ')).toBe('source received_at published_at')
-  })
-
   it.each(Object.values(factRows))('compare facts by fields that they have', ({ schema, content }) => {
     expect(Object.keys(schema.shape)).toEqual(expect.arrayContaining([...content]))
   })
@@ -66,18 +26,11 @@ describe('the schemas of the tape', () => {
 })
 
 describe('a message on the tape', () => {
-  it.each(updateTypes)('%s requires the common six fields', (type) => {
-    for (const field of commonFields.split(' ')) {
-      const { [field]: _, ...rest } = example(type)
-      expect(isUpdate(rest)).toBe(false)
-    }
-  })
-
+  // That the examples have the fields of the schemas, in order, is in protocol-readme.test.ts.
   it.each(updateTypes)('%s requires each of its fields that is not optional', (type) => {
-    const optional = new Set(['multiplier', 'pause', 'token'].includes(type) ? logFields.split(' ') : [])
-    for (const field of (fieldsByType[type] ?? '').split(' ')) {
+    for (const field of Object.keys(example(type))) {
       const { [field]: _, ...rest } = example(type)
-      expect([field, isUpdate(rest)]).toEqual([field, optional.has(field)])
+      expect([field, isUpdate(rest)]).toEqual([field, optionalFields[type]?.includes(field) ?? false])
     }
   })
 

@@ -43,19 +43,17 @@ describe('a line of the tape', () => {
     expect(lines.find('k')?.content).toMatchObject({ block: { hash: '0xb' } })
   })
 
-  it('stays where it was when it is retracted, and a seal of another block revives it', () => {
-    const lines = applied([transfer('k'), session(), retract('k', 'reorg')])
-    expect(lines.all.map(({ retraction }) => retraction?.reason)).toEqual(['reorg', undefined])
-    lines.apply(seal('k'))
-    expect(lines.find('k')).toMatchObject({ retraction: null, isSealed: true })
-  })
-
-  it('is another line when the fact is published again', () => {
-    const lines = applied([transfer('k'), retract('k'), transfer('k'), seal('k')])
-    expect(lines.all.map(({ isSealed, retraction }) => [isSealed, retraction?.reason])).toEqual([
-      [false, 'not_sealed'],
-      [true, undefined],
-    ])
+  it.each<[string, readonly Update[], readonly string[]]>([
+    ['stays where it was when it is retracted', [transfer('k'), session(), retract('k', 'reorg')], ['reorg', 'open']],
+    ['is revived by a seal of another block', [transfer('k'), retract('k', 'reorg'), seal('k')], ['sealed']],
+    [
+      'is another line when the fact is published again',
+      [transfer('k'), retract('k'), transfer('k'), seal('k')],
+      ['not_sealed', 'sealed'],
+    ],
+  ])('%s', (_, updates, states) => {
+    const found = applied(updates).all.map(({ isSealed, retraction }) => retraction?.reason ?? (isSealed ? 'sealed' : 'open'))
+    expect(found).toEqual(states)
   })
 
   it('has the content of its newest amend, at its own time and position', () => {

@@ -60,55 +60,29 @@ describe('a query', () => {
   })
 
   it.each([
-    ['symbols', 'x'.repeat(129)],
-    ['symbols', Array.from({ length: SYMBOLS_BOUND + 1 }, (_, index) => `S${index}`).join()],
-    ['types', ''],
-    ['types', 'trade'],
-    ['types', 'transfer,trade'],
-    ['types', 'Transfer'],
-    ['types', 'a\u2028b\u2029c'],
-    ['stage', ''],
-    ['stage', 'finalized'],
-    ['since', ''],
-    ['since', 'yesterday'],
-    ['snapshot', ''],
-    ['snapshot', 'maybe'],
-    ['min_value', ''],
-    ['min_value', '1e4'],
-    ['min_value', '-1'],
-    ['min_value', '+1'],
-    ['min_value', 'NaN'],
-    ['min_value', '9'.repeat(41)],
-    ['min_shares', '.5'],
-    ['min_shares', '1,5'],
-    ['account', ''],
-    ['account', '0x12'],
-    ['account', account.slice(2)],
-    ['account', `${account}0`],
-    ['account', `${account},alice`],
-    ['account', Array(21).fill(account).join()],
-    ['heartbeat', ''],
-    ['heartbeat', '0'],
-    ['heartbeat', '61'],
-    ['heartbeat', '1.5'],
-    ['heartbeat', '-1'],
-    ['format', ''],
-    ['format', 'xml'],
-    ['events', 'all'],
-  ])('refuses %s=%s with the name of the parameter', (name, text) => {
-    const { code, reason, message, details } = refusalOf(() => readParameter(name, text))
-    expect([code, reason]).toEqual([400, 'bad_parameter'])
-    expect(message).toMatch(new RegExp(`^${name}(\\.\\d+)?: .+\\.$`))
-    expect(details.parameter).toBe(name)
+    ['symbols', ['x'.repeat(129), Array.from({ length: SYMBOLS_BOUND + 1 }, (_, index) => `S${index}`).join()]],
+    ['types', ['', 'trade', 'transfer,trade', 'Transfer', 'a\u2028b\u2029c']],
+    ['stage', ['', 'finalized']],
+    ['since', ['', 'yesterday']],
+    ['snapshot', ['', 'maybe']],
+    ['min_value', ['', '1e4', '-1', '+1', 'NaN', '9'.repeat(41)]],
+    ['min_shares', ['.5', '1,5']],
+    ['account', ['', '0x12', account.slice(2), `${account}0`, `${account},alice`, Array(21).fill(account).join()]],
+    ['heartbeat', ['', '0', '61', '1.5', '-1']],
+    ['format', ['', 'xml']],
+    ['events', ['all']],
+  ])('refuses %s with its name: %j', (name, texts) => {
+    for (const text of texts) {
+      const { code, reason, message, details } = refusalOf(() => readParameter(name, text))
+      expect([code, reason, details.parameter]).toEqual([400, 'bad_parameter', name])
+      expect(message).toMatch(new RegExp(`^${name}(\\.\\d+)?: .+\\.$`))
+    }
   })
 
-  it.each(['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'account', 'heartbeat', 'format', 'events'])(
-    'refuses %s when it is given twice',
-    (name) => {
-      const refusal = refusalOf(() => readText(`${name}=a&${name}=a`))
-      expect(refusal).toMatchObject({ code: 400, message: `${name}: given 2 times; give it once.`, details: { parameter: name } })
-    },
-  )
+  it.each(['symbols', 'min_value', 'format'])('refuses %s when it is given twice', (name) => {
+    const refusal = refusalOf(() => readText(`${name}=a&${name}=a`))
+    expect(refusal).toMatchObject({ code: 400, message: `${name}: given 2 times; give it once.`, details: { parameter: name } })
+  })
 
   it('says what an address is', () => {
     expect(refusalOf(() => readParameter('account', '0x12')).message).toBe('account: must be an address of 40 hex digits.')
@@ -172,25 +146,20 @@ describe('the parameter since', () => {
     ['start', { from: 'start' }],
     ['90s', { from: 'duration', ms: 90_000 }],
     ['5m', { from: 'duration', ms: 300_000 }],
-    ['2h', { from: 'duration', ms: 2 * hour }],
     ['0s', { from: 'duration', ms: 0 }],
     ['2026-11-20T14:00:00Z', { from: 'time', time: Date.UTC(2026, 10, 20, 14) }],
-    ['2026-11-20T14:00:00.250Z', { from: 'time', time: Date.UTC(2026, 10, 20, 14, 0, 0, 250) }],
     ['2026-11-20T14:00:00.123456789Z', { from: 'time', time: Date.UTC(2026, 10, 20, 14, 0, 0, 124) }],
-    ['2026-11-20T14:00:00.123000Z', { from: 'time', time: Date.UTC(2026, 10, 20, 14, 0, 0, 123) }],
     ['2016-12-31T23:59:60Z', { from: 'time', time: Date.UTC(2017, 0, 1) }],
     ['2016-12-31T23:59:60.5+00:00', { from: 'time', time: Date.UTC(2017, 0, 1, 0, 0, 0, 500) }],
     ['2026-11-20t14:00:00z', { from: 'time', time: Date.UTC(2026, 10, 20, 14) }],
     ['2026-11-20T14:00:00+02:00', { from: 'time', time: Date.UTC(2026, 10, 20, 12) }],
     ['2026-11-20T14:00:00-05:30', { from: 'time', time: Date.UTC(2026, 10, 20, 19, 30) }],
-    ['2026-11-20T14:00:00-00:00', { from: 'time', time: Date.UTC(2026, 10, 20, 14) }],
   ])('parses %s', (text, since) => {
     expect(readParameter('since', text)).toEqual({ since })
   })
 
   it('parses an offset whose plus became a space in the query string', () => {
-    const time = Date.UTC(2026, 10, 20, 12)
-    expect(readText('since=2026-11-20T14:00:00+02:00')).toEqual({ since: { from: 'time', time } })
+    expect(readText('since=2026-11-20T14:00:00+02:00')).toEqual({ since: { from: 'time', time: Date.UTC(2026, 10, 20, 12) } })
   })
 
   it('parses a position, with and without a place in a seal', () => {
@@ -207,33 +176,9 @@ describe('the parameter since', () => {
   })
 
   it.each([
-    'tomorrow',
-    'Now',
-    ' now',
-    '90',
-    '90 s',
-    '-90s',
-    '1.5h',
-    '5min',
-    '5M',
-    'h',
-    'PT5M',
-    '1e3s',
-    '2026-11-20',
-    '2026-11-20T14:00',
-    '2026-11-20T14:00:00',
-    '2026-11-20T14:00:00+0200',
-    '2026-13-20T14:00:00Z',
-    '2026-11-20T25:00:00Z',
-    '2026-11-32T00:00:00Z',
-    '2026-02-30T00:00:00Z',
-    '1763647200',
-    'k3f9a1',
-    'K3F9A1.1',
-    'k3f9a1.-1',
-    'k3f9a1.1.0',
-    'null',
-    '-',
+    ...['tomorrow', 'Now', ' now', '90', '90 s', '-90s', '1.5h', '5min', '5M', 'h', 'PT5M', '1e3s', '1763647200', 'null', '-'],
+    ...['2026-11-20', '2026-11-20T14:00', '2026-11-20T14:00:00', '2026-11-20T14:00:00+0200', '2026-13-20T14:00:00Z'],
+    ...['2026-11-20T25:00:00Z', '2026-11-32T00:00:00Z', '2026-02-30T00:00:00Z', 'k3f9a1', 'K3F9A1.1', 'k3f9a1.-1', 'k3f9a1.1.0'],
   ])('refuses %j and lists the valid forms', (text) => {
     const { code, message } = refusalOf(() => readParameter('since', text))
     expect(code).toBe(400)
@@ -251,14 +196,6 @@ describe('the parameter since', () => {
 })
 
 describe('Last-Event-ID', () => {
-  it('is the position after which a browser continues', () => {
-    expect(startPointFromLastEventId('k3f9a1.18422')).toEqual({
-      from: 'position',
-      text: 'k3f9a1.18422',
-      position: { epoch: 'k3f9a1', seq: 18_422, n: null },
-    })
-  })
-
   it.each(['now', 'start', '5m', '2026-11-20T14:00:00Z', 'garbage', '18422', 'k3f9a1.18422 '])(
     'with a valid since that is not a position counts as unreadable: %s',
     (header) => {
@@ -312,10 +249,6 @@ describe('the options of a selection', () => {
     })
   })
 
-  it('stay unchanged without new options', () => {
-    expect(patchOptions(current, patchOf({}))).toEqual(current)
-  })
-
   it('are replaced one by one', () => {
     expect(patchOptions(current, patchOf({ types: ['nav'], min_value: '5' }))).toEqual({
       ...current,
@@ -325,20 +258,14 @@ describe('the options of a selection', () => {
   })
 
   it('are cleared one by one by null', () => {
-    expect(patchOptions(current, patchOf({ min_value: null }))).toEqual({ ...current, min_value: null })
-    expect(patchOptions(current, patchOf({ min_shares: null }))).toEqual({ ...current, min_shares: null })
-    expect(patchOptions(current, patchOf({ account: null }))).toEqual({ ...current, account: null })
+    for (const name of ['min_value', 'min_shares', 'account'])
+      expect(patchOptions(current, patchOf({ [name]: null }))).toEqual({ ...current, [name]: null })
     expect(patchOptions(current, patchOf({ types: null }))).toEqual({ ...current, types: defaultTypes })
   })
 
   it('are the same from a query and from a message', () => {
-    const fromMessage = patchOf({
-      types: ['nav', 'transfer'],
-      stage: 'sealed',
-      min_value: '10',
-      min_shares: '0.5',
-      account: [account, other],
-    })
+    const filters = { min_value: '10', min_shares: '0.5', account: [account, other] }
+    const fromMessage = patchOf({ types: ['nav', 'transfer'], stage: 'sealed', ...filters })
     const fromQuery = readText(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&account=${account},${other}`)
     expect(patchOptions(defaultSelectionOptions, fromQuery)).toEqual(patchOptions(defaultSelectionOptions, fromMessage))
   })

@@ -115,6 +115,16 @@ export function openTestEdge(bounds: EdgeSettings = {}) {
   return context
 }
 
+/** The same for one run of a random test. */
+export async function withEdge(use: (edge: ReturnType<typeof openEdge>) => Promise<void>, settings: EdgeSettings = {}) {
+  const edge = openEdge(settings)
+  try {
+    await use(edge)
+  } finally {
+    await edge.close()
+  }
+}
+
 /** The start point that resumes after a position. */
 export const sinceAfter = (position: string | null | undefined): StartPoint => startPointFromLastEventId(position ?? '')
 

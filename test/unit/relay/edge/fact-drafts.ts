@@ -67,17 +67,8 @@ export function retractOf(draft: FactDraft, reason: DraftOf<'retract'>['reason']
   const { symbol, address, time, key = '', type } = draft
   const block = { number: numberOf(draft), hash: blockHash(numberOf(draft)), timestamp: null }
   return {
-    type: 'retract',
-    symbol,
-    address,
-    time,
-    key,
-    fact_type: type,
-    fact_id: 'k.1',
-    reason,
-    replaced_by: null,
-    restored: null,
-    block,
+    ...{ type: 'retract', symbol, address, time, key, fact_type: type, fact_id: 'k.1' },
+    ...{ reason, replaced_by: null, restored: null, block },
   }
 }
 

@@ -1,6 +1,6 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DatabaseSync, StatementSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { UpdateType } from '../../../../src/protocol/updates.ts'
@@ -10,17 +10,11 @@ import { LOST_BOUND } from '../../../../src/relay/tape/runs.ts'
 import { type Entry, type SearchableTape, TapeError } from '../../../../src/relay/tape/tape.ts'
 import { SCHEMA_VERSION } from '../../../../src/relay/tape/tape-database.ts'
 import { tapeContract } from './tape-contract.ts'
-import { createTempFolder, openTestTape, unboundedOptions } from './test-tape.ts'
-import { apple, navChange, pause, seal, token, transfer } from './update-drafts.ts'
+import { createOwnFolder, openTestTape, unboundedOptions } from './test-tape.ts'
+import { apple, pause, seal, token, transfer } from './update-drafts.ts'
 
 const head = defineNote<number>('head')
 const at = Date.parse('2026-11-20T12:00:00Z')
-/** A folder that is removed after the test. */
-const createOwnFolder = (): string => {
-  const dir = createTempFolder()
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
-  return dir
-}
 
 tapeContract('the embedded tape', openTestTape)
 
@@ -101,45 +95,6 @@ describe('the embedded tape', () => {
       [7_200_401_000, first],
       [7_200_601_000, 7_200_401_001],
     ])
-  })
-
-  it('survives the kill of its process', async () => {
-    const dir = createOwnFolder()
-    const script = `
-      import { openEmbeddedTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/embedded-tape.ts'))}
-      import { defineNote, Notes } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/notes.ts'))}
-      const head = defineNote('head')
-      const tape = openEmbeddedTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1e12, tapeMaxMessages: 1e6, now: Date.now, random: () => 0.5 })
-      await tape.append([${JSON.stringify(transfer({ at }))}], new Notes().set(head, 9))
-      process.stdout.write(tape.epoch)
-      process.kill(process.pid, 'SIGKILL')
-    `
-    const child = spawnSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
-    expect(child.signal).toBe('SIGKILL')
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
-    expect(tape.epoch).toBe(String(child.stdout))
-    expect(tape.note(head)).toBe(9)
-    expect(await tape.readAfter(0, 10)).toHaveLength(1)
-    expect(tape.end()).toBe(1)
-    await tape.close()
-  })
-
-  it('works in memory and keeps nothing', async () => {
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:' })
-    const entries = await tape.append([transfer({ at }), navChange({ at })])
-    expect(await tape.readAfter(0, 10)).toEqual(entries)
-    await tape.close()
-    const other = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:', random: () => 0.1 })
-    expect(other.end()).toBe(0)
-    expect(other.epoch).not.toBe(tape.epoch)
-    await other.close()
-  })
-
-  it('creates its folder', async () => {
-    const dir = join(createOwnFolder(), 'a', 'b')
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
-    await tape.close()
-    expect(readFileSync(join(dir, 'tape.sqlite')).subarray(0, 15).toString()).toBe('SQLite format 3')
   })
 
   it('reports an empty file, which begins a new epoch', async () => {
@@ -269,22 +224,30 @@ describe('the index', () => {
   })
 
   it('does not contain a failed append', async () => {
-    const dir = createOwnFolder()
-    await openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
-    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    database.exec("CREATE TRIGGER refusal BEFORE INSERT ON notes WHEN NEW.name = 'head' BEGIN SELECT RAISE(ABORT, 'full'); END")
-    database.close()
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openRefusing("INSERT ON notes WHEN NEW.name = 'head'")
     await expect(tape.append([pause({ at, nth: 4 })], new Notes().set(head, 1))).rejects.toThrow(TapeError)
     // The tape holds no publication of the key, so its seal may match any type.
     const [sealed] = await tape.append([seal({ at, nth: 4, types: ['pause'] })])
     expect(await historyOf(tape, ['pause'], ['transfer'])).toEqual([sealed])
-    await tape.close()
-    const again = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
-    expect(await historyOf(again, ['pause'], ['transfer'])).toEqual([sealed])
-    await again.close()
   })
 })
+
+/** A tape whose file refuses a statement, because a test cannot fill the disk on time. */
+function openRefusing(when: string, how = 'ABORT', options: { readonly tapeMaxMessages?: number } = {}) {
+  const dir = createOwnFolder()
+  void openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
+  inDatabase(dir, `CREATE TRIGGER refusal BEFORE ${when} BEGIN SELECT RAISE(${how}, 'disk is full'); END`)
+  const tape = openEmbeddedTape({ ...unboundedOptions, ...options, dataDir: dir })
+  onTestFinished(() => tape.close())
+  return tape
+}
+
+/** Runs SQL on the file of a closed tape. */
+function inDatabase(dir: string, sql: string): void {
+  const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+  database.exec(sql)
+  database.close()
+}
 
 /** The error of opening a folder, which must be one readable line. */
 function openErrorOf(dir: string): string {
@@ -327,70 +290,41 @@ describe('opening fails with one clear line', () => {
     await tape.close()
   })
 
-  it('when the folder is a file', () => {
-    const dir = join(createOwnFolder(), 'file')
-    writeFileSync(dir, 'not a folder')
-    expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
-  })
-
-  it('when the file is a folder', () => {
-    const dir = createOwnFolder()
-    mkdirSync(join(dir, 'tape.sqlite'))
-    expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
-  })
+  const otherSchema = (version: number) => (file: string) => inDatabase(dirname(file), `PRAGMA user_version = ${version}`)
+  const schemaLine = (version: number) =>
+    new RegExp(
+      `^DATA_DIR /\\S+ holds a tape of schema ${version}, this stocktape reads schema ${SCHEMA_VERSION}: name another DATA_DIR or delete the folder$`,
+    )
+  const replaceBy = (write: (path: string) => void) => (path: string) => {
+    rmSync(path, { recursive: true })
+    write(path)
+  }
 
   // Under the second, creating folders recursively never returns.
   it.each(['/sys/stocktape', '/proc/stocktape/tape'])('when the folder cannot be created: %s', (dir) => {
     expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
   })
 
-  it.each([
-    ['an older schema', SCHEMA_VERSION - 1],
-    ['a newer schema', SCHEMA_VERSION + 1],
-  ])('when the tape has %s', async (_, version) => {
-    const dir = createOwnFolder()
-    await openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
-    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    database.exec(`PRAGMA user_version = ${version}`)
-    database.close()
-    expect(openErrorOf(dir)).toBe(
-      `DATA_DIR ${dir} holds a tape of schema ${version}, this stocktape reads schema ${SCHEMA_VERSION}: name another DATA_DIR or delete the folder`,
-    )
-  })
-
-  it('when the file is not a database', () => {
-    const dir = createOwnFolder()
-    writeFileSync(join(dir, 'tape.sqlite'), 'this is not a database '.repeat(100))
-    expect(openErrorOf(dir)).toMatch(/is damaged .*put a backup in its place/)
-  })
-
   it.each<[string, (file: string) => void, RegExp]>([
+    [
+      'when the folder is a file',
+      (file) => replaceBy((dir) => writeFileSync(dir, 'a file'))(dirname(file)),
+      /cannot hold the tape/,
+    ],
+    ['when the file is a folder', replaceBy(mkdirSync), /cannot hold the tape/],
+    ['when the tape has an older schema', otherSchema(SCHEMA_VERSION - 1), schemaLine(SCHEMA_VERSION - 1)],
+    ['when the tape has a newer schema', otherSchema(SCHEMA_VERSION + 1), schemaLine(SCHEMA_VERSION + 1)],
+    ['when the file is not a database', (file) => writeFileSync(file, 'no database '.repeat(100)), /is damaged .*put a backup in/],
     ['when the file is truncated', (file) => writeFileSync(file, readFileSync(file).subarray(0, 6_000)), /is damaged/],
     [
       'when the file is of another program',
-      (file) => {
-        rmSync(file)
-        const database = new DatabaseSync(file)
-        database.exec('CREATE TABLE tape (id INTEGER PRIMARY KEY, artist TEXT)')
-        database.close()
-      },
+      replaceBy((file) => inDatabase(dirname(file), 'CREATE TABLE tape (id INTEGER PRIMARY KEY, artist TEXT)')),
       /cannot hold the tape/,
     ],
-    [
-      'when its pages are garbage',
-      (file) => {
-        const bytes = readFileSync(file)
-        writeFileSync(file, bytes.fill(0xa5, 4_096))
-      },
-      /is damaged/,
-    ],
+    ['when its pages are garbage', (file) => writeFileSync(file, readFileSync(file).fill(0xa5, 4_096)), /is damaged/],
     [
       'when a note is no longer JSON',
-      (file) => {
-        const database = new DatabaseSync(file)
-        database.exec("UPDATE notes SET value = '{'")
-        database.close()
-      },
+      (file) => inDatabase(dirname(file), "UPDATE notes SET value = '{'"),
       /holds a tape that cannot be read/,
     ],
   ])('%s', async (_, spoil, line) => {
@@ -407,36 +341,22 @@ describe('opening fails with one clear line', () => {
 })
 
 describe('an append that the disk refuses', () => {
-  /** A tape whose file refuses a statement, because a test cannot fill the disk on time. */
-  const createRefusingTape = (when: string, how: string) => {
-    const dir = createOwnFolder()
-    void openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
-    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
-    database.exec(`CREATE TRIGGER refusal BEFORE ${when} BEGIN SELECT RAISE(${how}, 'disk is full'); END`)
-    database.close()
-    return dir
-  }
-
   it.each(['ABORT', 'ROLLBACK'])('is undone and throws a TapeError when it ends in %s', async (how) => {
-    const dir = createRefusingTape("INSERT ON notes WHEN NEW.name = 'head'", how)
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openRefusing("INSERT ON notes WHEN NEW.name = 'head'", how)
     const failure = await tape.append([transfer({ at })], new Notes().set(head, 1)).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(TapeError)
     expect(String(failure)).toContain('disk is full')
     expect(tape.end()).toBe(0)
     const [entry] = await tape.append([transfer({ at })])
     expect(entry?.seq).toBe(1 + LOST_BOUND)
-    await tape.close()
   })
 
   it('does not move oldest', async () => {
-    const dir = createRefusingTape("INSERT ON meta WHEN NEW.name = 'oldest'", 'ABORT')
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir, tapeMaxMessages: 1 })
+    const tape = openRefusing("INSERT ON meta WHEN NEW.name = 'oldest'", 'ABORT', { tapeMaxMessages: 1 })
     await tape.append([transfer({ at })])
     await expect(tape.append([transfer({ at })])).rejects.toThrow(TapeError)
     expect(await tape.readAfter(0, 10)).toHaveLength(1)
     expect(tape.oldest()).toBe(0)
-    await tape.close()
   })
 })
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import { parsePosition } from '../../../../src/protocol/position.ts'
 import { type Draft, type DraftOf, Update, type UpdateType } from '../../../../src/protocol/updates.ts'
 import { defineNote, defineNotes, Notes } from '../../../../src/relay/tape/notes.ts'
 import { LOST_BOUND } from '../../../../src/relay/tape/runs.ts'
@@ -57,20 +56,11 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   const all = async (tape: SearchableTape): Promise<readonly Entry[]> => tape.readAfter(0, 10_000)
   const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq)
   const at = NOON
-
-  describe(`${name}: an empty tape`, () => {
-    it('ends at its oldest position', async () => {
-      const { tape } = await open()
-      expect(tape.end()).toBe(tape.oldest())
-      expect(await all(tape)).toEqual([])
-      expect(await tape.seqBefore(0)).toBe(tape.end())
-    })
-
-    it('has an epoch that fits into a position', async () => {
-      const { tape } = await open()
-      expect(parsePosition(`${tape.epoch}.0`)).toEqual({ epoch: tape.epoch, seq: 0, n: null })
-    })
-  })
+  /** Appends transfers in batches of 500. */
+  const appendTransfers = async (tape: SearchableTape, count: number) => {
+    for (let nth = 0; nth < count; nth += 500)
+      await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth + index })))
+  }
 
   describe(`${name}: an appended batch`, () => {
     it('keeps its order when appends overlap', async () => {
@@ -93,40 +83,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         expect(Update.parse(assertValidMessage(JSON.parse(text)))).toEqual(update)
       }
     })
-
-    it('survives a restart and a crash as the same text', async () => {
-      const fixture = await open()
-      const entries = await fixture.tape.append(oneOfEach({ at }))
-      expect(await all(await fixture.reopen())).toEqual(entries)
-      expect(await all(await fixture.crash())).toEqual(entries)
-    })
-  })
-
-  describe(`${name}: prev`, () => {
-    const prevs = (entries: readonly Entry[]) => entries.map(({ update }) => update.prev)
-
-    it('continues after a crash of a long tape', async () => {
-      const fixture = await open()
-      const [rare] = await fixture.tape.append([navChange({ at })])
-      let last: Entry | undefined
-      for (let nth = 0; nth < 10_000; nth += 500) {
-        const entries = await fixture.tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth + index })))
-        expect(entries[0]?.update.prev).toBe(last?.update.id ?? null)
-        last = entries.at(-1)
-      }
-      const tape = await fixture.crash()
-      expect(prevs(await tape.append([navChange({ at }), transfer({ at })]))).toEqual([rare?.update.id, last?.update.id])
-    })
-
-    it('may name an evicted update', async () => {
-      const fixture = await open({ tapeRetentionMs: HOUR_MS })
-      const [first] = await fixture.tape.append([transfer({ at })])
-      fixture.clock.now = NOON + 2 * HOUR_MS
-      await fixture.tape.append([status({ at: fixture.clock.now })])
-      expect((await all(fixture.tape)).map(({ update }) => update.type)).toEqual(['status'])
-      const [second] = await (await fixture.reopen()).append([transfer({ at: fixture.clock.now })])
-      expect(second?.update.prev).toBe(first?.update.id)
-    })
   })
 
   describe(`${name}: a follower`, () => {
@@ -143,25 +99,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(await stored).toEqual(batch)
     })
 
-    it('receives notes without updates', async () => {
-      const { tape } = await open()
-      const received: unknown[] = []
-      tape.follow((batch, notes) => received.push([batch, [...notes]]))
-      await tape.append([], new Notes().set(head, 1))
-      expect(received).toEqual([[[], [[head.name, 1]]]])
-    })
-
-    it('receives every batch in order from its start to its end', async () => {
-      const { tape } = await open()
-      await tape.append([transfer({ at })])
-      const received: number[] = []
-      const stop = tape.follow((batch) => received.push(...seqs(batch)))
-      const entries = [...(await tape.append([transfer({ at })])), ...(await tape.append([transfer({ at }), transfer({ at })]))]
-      stop()
-      await tape.append([transfer({ at })])
-      expect(received).toEqual(seqs(entries))
-    })
-
     it('does not affect other followers', async () => {
       const { tape } = await open()
       const received: string[] = []
@@ -173,41 +110,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       await tape.append([transfer({ at })])
       await tape.append([transfer({ at })])
       expect(received).toEqual(['first', 'second', 'second'])
-    })
-  })
-
-  describe(`${name}: reading`, () => {
-    it('goes page by page', async () => {
-      const { tape } = await open()
-      const entries = await tape.append([1, 2, 3, 4, 5].map((nth) => transfer({ at, nth })))
-      const pages: (readonly Entry[])[] = []
-      for (let seq = 0; ; ) {
-        const page = await tape.readAfter(seq, 2)
-        if (page.length === 0) break
-        pages.push(page)
-        seq = page.at(-1)?.seq ?? seq
-      }
-      expect(pages.map((page) => page.length)).toEqual([2, 2, 1])
-      expect(pages.flat()).toEqual(entries)
-    })
-
-    it('finds nothing after the end', async () => {
-      const { tape } = await open()
-      await tape.append([transfer({ at })])
-      expect(await tape.readAfter(tape.end(), 10)).toEqual([])
-      expect(await tape.readAfter(tape.end() + 1_000, 10)).toEqual([])
-    })
-
-    it('finds the number before a time', async () => {
-      const { tape } = await open()
-      const entries = await tape.append([at, at + 1_000, at + 1_000, at + 3_000].map((time) => transfer({ at: time })))
-      const [first = 0, second = 0, , fourth = 0] = seqs(entries)
-      expect(await tape.seqBefore(at - 1)).toBe(first - 1)
-      expect(await tape.seqBefore(at)).toBe(first - 1)
-      expect(await tape.seqBefore(at + 1)).toBe(second - 1)
-      expect(await tape.seqBefore(at + 1_000)).toBe(second - 1)
-      expect(await tape.seqBefore(at + 2_000)).toBe(fourth - 1)
-      expect(await tape.seqBefore(at + 3_001)).toBe(tape.end())
     })
   })
 
@@ -309,9 +211,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     it('of one token is found without reading the other tokens', async () => {
       const { tape } = await open()
       const [rare] = await tape.append([pause({ at, address: tesla })])
-      for (let nth = 0; nth < 40; nth += 1) {
-        await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth * 500 + index })))
-      }
+      await appendTransfers(tape, 20_000)
       const [newest] = await tape.append([transfer({ at, address: tesla })])
       const filter = { tokens: new Set([tesla]), types: new Set<UpdateType>(['pause', 'transfer', 'seal']) }
       for (const order of ['asc', 'desc'] as const) {
@@ -323,9 +223,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
 
     it('is estimated without reading, until the limit', async () => {
       const { tape } = await open()
-      for (let nth = 0; nth < 6; nth += 1) {
-        await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth * 500 + index })))
-      }
+      await appendTransfers(tape, 3_000)
       await tape.append([pause({ at, nth: 1 }), seal({ at, nth: 1, types: ['pause'] }), transfer({ at, address: tesla })])
       const estimate = (type: UpdateType, after = 0, countLimit = 10_000) => {
         const types = new Set([type])
@@ -369,19 +267,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
   describe(`${name}: the updates of a key`, () => {
     const { key } = transfer({ at, nth: 4 })
 
-    it('are its publication, amendments and retraction, oldest first', async () => {
-      const { tape } = await open()
-      const [published, , amended] = await tape.append([
-        transfer({ at, nth: 4 }),
-        transfer({ at, nth: 5 }),
-        amend({ at, nth: 4 }),
-        seal({ at, nth: 4, types: ['transfer'] }),
-        navChange({ at }),
-      ])
-      const [ended, again] = await tape.append([retract({ at, nth: 4 }), transfer({ at, nth: 4 })])
-      expect(tape.readKey(key)).toEqual([published, amended, ended, again])
-    })
-
     it('are found while their batch is delivered', async () => {
       const { tape } = await open()
       const found: number[] = []
@@ -404,49 +289,9 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(tape.readKey(key)).toEqual([])
       for (const none of ['', '4', 'NAV', '4-0x-', '-1', `9e99-0x01-1`, '4-0x01-9e99']) expect(tape.readKey(none)).toEqual([])
     })
-
-    it('are the same after a restart and a crash', async () => {
-      const fixture = await open()
-      const published = await fixture.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
-      expect((await fixture.reopen()).readKey(key)).toEqual(published)
-      expect((await fixture.crash()).readKey(key)).toEqual(published)
-    })
-
-    it('are gone once evicted', async () => {
-      const fixture = await open({ tapeMaxMessages: 2 })
-      const [, amended] = await fixture.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
-      await fixture.tape.append([transfer({ at, nth: 5 })])
-      expect(fixture.tape.readKey(key)).toEqual([amended])
-    })
   })
 
   describe(`${name}: the seals of a block`, () => {
-    it('are found by token and block, oldest first', async () => {
-      const { tape } = await open()
-      const [first] = await tape.append([
-        seal({ at, nth: 4, types: ['transfer'] }),
-        seal({ at, nth: 4, address: tesla }),
-        seal({ at, nth: 5 }),
-        retract({ at, nth: 4 }),
-      ])
-      const [second] = await tape.append([seal({ at, nth: 4 })])
-      expect(tape.sealsOfToken(apple, 4)).toEqual([first, second])
-      expect(tape.sealsOfToken(apple, 6)).toEqual([])
-    })
-
-    it('are found by block, of all tokens', async () => {
-      const { tape } = await open()
-      const [first, other, , , more] = await tape.append([
-        seal({ at, nth: 4, types: ['transfer'] }),
-        seal({ at, nth: 4, address: tesla }),
-        seal({ at, nth: 40 }),
-        transfer({ at, nth: 4 }),
-        seal({ at, nth: 4 }),
-      ])
-      expect(tape.sealsOfBlock(4)).toEqual([first, other, more])
-      expect(tape.sealsOfBlock(5)).toEqual([])
-    })
-
     it('are kept apart from those of a token with a similar address', async () => {
       const { tape } = await open()
       const similar: Hex = `0x${'7e'.repeat(10)}${apple.slice(-20)}`
@@ -459,50 +304,9 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(tape.sealsOfToken(similar, 4)).toEqual([other])
       expect(tape.sealsOfBlock(4)).toEqual([one, other])
     })
-
-    it('stay as long as a publication that they list', async () => {
-      const fixture = await open({ tapeMaxMessages: 2 })
-      const kept = await fixture.tape.append([pause({ at, nth: 4 }), seal({ at, nth: 4, types: ['part', 'pause'] })])
-      await fixture.tape.append([transfer({ at, nth: 5 }), seal({ at, nth: 5, types: ['transfer', 'part'] })])
-      await fixture.tape.append([status({ at }), status({ at })])
-      expect((await all(fixture.tape)).slice(0, 2)).toEqual(kept)
-      expect(fixture.tape.sealsOfToken(apple, 5)).toEqual([])
-    })
-  })
-
-  describe(`${name}: a note`, () => {
-    it('is written, replaced, removed by null, and survives a restart and a crash', async () => {
-      const fixture = await open()
-      await fixture.tape.append([transfer({ at })], new Notes().set(items.at('a'), { symbol: 'A', paused: [] }))
-      await fixture.tape.append([], new Notes().set(items.at('b'), 1).set(head, { sealed: 3 }))
-      await fixture.tape.append([], new Notes().set(items.at('b'), null).set(head, { sealed: 4 }))
-      for (const tape of [fixture.tape, await fixture.reopen(), await fixture.crash()]) {
-        expect(tape.note(items.at('a'))).toEqual({ symbol: 'A', paused: [] })
-        expect(tape.note(items.at('b'))).toBeUndefined()
-        expect(tape.note(head)).toEqual({ sealed: 4 })
-        expect(tape.notes(items)).toEqual(new Map([['a', { symbol: 'A', paused: [] }]]))
-      }
-    })
-
-    it('survives the eviction of its updates', async () => {
-      const fixture = await open({ tapeRetentionMs: HOUR_MS })
-      await fixture.tape.append([transfer({ at })], new Notes().set(mark, 5))
-      fixture.clock.now = NOON + 2 * HOUR_MS
-      await fixture.tape.append([status({ at: fixture.clock.now })])
-      expect(fixture.tape.note(mark)).toBe(5)
-      expect((await fixture.reopen()).note(mark)).toBe(5)
-    })
   })
 
   describe(`${name}: a restart`, () => {
-    it('keeps the epoch, also after a crash', async () => {
-      const fixture = await open()
-      const { epoch } = fixture.tape
-      expect((await fixture.reopen()).epoch).toBe(epoch)
-      expect((await fixture.crash()).epoch).toBe(epoch)
-      expect((await fixture.reopen()).epoch).toBe(epoch)
-    })
-
     it('continues beyond every number that may be lost, where the clock says less', async () => {
       const fixture = await open()
       const [last] = await fixture.tape.append([transfer({ at })])
@@ -511,86 +315,9 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       const [next] = await tape.append([transfer({ at })])
       expect(next?.seq).toBe((last?.seq ?? 0) + 1 + LOST_BOUND)
     })
-
-    it('keeps the oldest position', async () => {
-      const fixture = await open({ tapeRetentionMs: HOUR_MS })
-      await fixture.tape.append([transfer({ at })])
-      fixture.clock.now = NOON + 2 * HOUR_MS
-      await fixture.tape.append([status({ at: fixture.clock.now })])
-      const oldest = fixture.tape.oldest()
-      expect((await fixture.reopen()).oldest()).toBe(oldest)
-      expect((await fixture.crash()).oldest()).toBe(oldest)
-    })
-
-    it('continues above the last number if everything was evicted', async () => {
-      const fixture = await open({ tapeRetentionMs: HOUR_MS })
-      const [first] = await fixture.tape.append([transfer({ at: NOON - 2 * HOUR_MS })])
-      const tape = await fixture.reopen()
-      const [second] = await tape.append([transfer({ at })])
-      expect(second?.seq).toBeGreaterThan(first?.seq ?? 0)
-    })
   })
 
   describe(`${name}: retention`, () => {
-    it('evicts every type by age, and moves oldest to the last evicted number', async () => {
-      const fixture = await open({ tapeRetentionMs: HOUR_MS })
-      const old = await fixture.tape.append(oneOfEach({ at }))
-      expect(fixture.tape.oldest()).toBe(0)
-      fixture.clock.now = NOON + HOUR_MS + 1
-      const kept = await fixture.tape.append(oneOfEach({ at: fixture.clock.now }))
-      expect(await all(fixture.tape)).toEqual(kept)
-      expect(fixture.tape.oldest()).toBe(old.at(-1)?.seq)
-    })
-
-    it('evicts also when only a note is appended', async () => {
-      const fixture = await open({ tapeRetentionMs: HOUR_MS })
-      const old = await fixture.tape.append(oneOfEach({ at }))
-      fixture.clock.now = NOON + HOUR_MS + 1
-      await fixture.tape.append([], new Notes().set(head, { sealed: 1 }))
-      expect(await all(fixture.tape)).toEqual([])
-      expect(fixture.tape.oldest()).toBe(old.at(-1)?.seq)
-      expect(fixture.tape.end()).toBe(old.at(-1)?.seq)
-    })
-
-    it('keeps an update that is exactly as old as the bound', async () => {
-      const fixture = await open({ tapeRetentionMs: HOUR_MS })
-      await fixture.tape.append([transfer({ at })])
-      fixture.clock.now = NOON + HOUR_MS
-      await fixture.tape.append([transfer({ at: fixture.clock.now })])
-      expect(await all(fixture.tape)).toHaveLength(2)
-      expect(fixture.tape.oldest()).toBe(0)
-    })
-
-    it('evicts only movements, approvals, logs and seals by count, oldest first', async () => {
-      const fixture = await open({ tapeMaxMessages: 7 })
-      const spared: Draft[] = [navChange({ at }), token({ at }), status({ at })]
-      const entries = await fixture.tape.append([...spared, transfer({ at }), approval({ at }), otherLog({ at }), seal({ at })])
-      expect(await all(fixture.tape)).toEqual(entries)
-      expect(fixture.tape.oldest()).toBe(0)
-      await fixture.tape.append([navChange({ at })])
-      expect((await all(fixture.tape)).map(({ update }) => update.type)).toEqual([
-        'nav',
-        'token',
-        'status',
-        'approval',
-        'log',
-        'seal',
-        'nav',
-      ])
-      expect(fixture.tape.oldest()).toBe(entries[3]?.seq)
-      await fixture.tape.append([navChange({ at }), navChange({ at })])
-      expect((await all(fixture.tape)).map(({ update }) => update.type)).toEqual([
-        'nav',
-        'token',
-        'status',
-        'seal',
-        'nav',
-        'nav',
-        'nav',
-      ])
-      expect(fixture.tape.oldest()).toBe(entries[5]?.seq)
-    })
-
     it('keeps a large tape within one percent of its bound, also when batches are larger than what one append clears', async () => {
       const fixture = await open({ tapeMaxMessages: 4_000 })
       for (let nth = 0; nth < 30_000; nth += 3_000) {
@@ -633,27 +360,6 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(tape.oldest()).toBe(first + 7)
       expect(tape.readKey(transfer({ at, nth: 8 }).key)).toEqual([])
     })
-
-    it('evicts the same after a crash as without one', async () => {
-      const evicted = async (isCrashing: boolean) => {
-        const fixture = await open({ tapeMaxMessages: 500 })
-        for (let nth = 0; nth < 6_000; nth += 250) {
-          const facts = Array.from({ length: 250 }, (_, index) => transfer({ at, nth: nth + index }))
-          await fixture.tape.append([pause({ at, nth }), ...facts])
-          if (isCrashing && nth % 1_000 === 0) await fixture.crash()
-        }
-        return (await all(fixture.tape)).map(({ update }) => (update.type === 'transfer' ? update.key : update.type))
-      }
-      expect(await evicted(true)).toEqual(await evicted(false))
-    })
-
-    it('keeps its count across a restart', async () => {
-      const fixture = await open({ tapeMaxMessages: 3 })
-      await fixture.tape.append([1, 2, 3].map((nth) => transfer({ at, nth })))
-      const tape = await fixture.reopen()
-      await tape.append([transfer({ at, nth: 4 })])
-      expect(await all(tape)).toHaveLength(3)
-    })
   })
 
   describe(`${name}: an append that fails`, () => {
@@ -682,39 +388,28 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
   })
 
-  it(`${name} is the chain of appended updates after any restarts and crashes`, async () => {
-    const kinds = [transfer, approval, navChange, seal, status] as const
-    const Run = fc.record({
-      end: fc.constantFrom('none', 'none', 'none', 'clean', 'unclean'),
-      drafts: fc.array(fc.tuple(fc.nat(kinds.length - 1), fc.constantFrom(apple, tesla)), { maxLength: 4 }),
-    })
+  it(`${name} is what its contract says after any appends, evictions, restarts and crashes`, async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(Run, { maxLength: 8 }), async (runs) => {
-        const fixture = await openFixture()
+      fc.asyncProperty(Bounds, fc.array(Step, { maxLength: 10, size: 'max' }), async (bounds, steps) => {
+        const fixture = await openFixture(bounds)
         try {
           fixture.clock.now = NOON
-          let tape = fixture.tape
-          const appended: Entry[] = []
-          for (const { end, drafts } of runs) {
-            if (end === 'clean') tape = await fixture.reopen()
-            if (end === 'unclean') tape = await fixture.crash()
-            const batch = drafts.map(([kind, address]) => (kinds[kind] ?? transfer)({ at, address }))
-            const entries = await tape.append(batch)
-            expect(entries.map(({ update }) => update.type)).toEqual(batch.map(({ type }) => type))
-            expect(tape.end()).toBeGreaterThanOrEqual(entries.at(-1)?.seq ?? 0)
-            appended.push(...entries)
+          const expected = new ExpectedTape(fixture.tape, bounds)
+          for (const { end, afterMs, drafts, note } of steps) {
+            fixture.clock.now += afterMs
+            if (end === 'clean') await fixture.reopen()
+            if (end === 'unclean') await fixture.crash()
+            const { tape } = fixture
+            const delivered: unknown[] = []
+            const stop = tape.follow((...given) => delivered.push(given.slice(0, 2)))
+            const batch = drafts.map(({ make, ...about }) => make({ ...about, at: fixture.clock.now }))
+            const notes = note === undefined ? new Notes() : new Notes().set(items.at('a'), note)
+            const entries = await tape.append(batch, notes)
+            stop()
+            expect(delivered).toEqual([[entries, notes]])
+            expected.append(batch, entries, note, fixture.clock.now)
+            await expected.check(tape)
           }
-          expect(await all(tape)).toEqual(appended)
-          const lastIds = new Map<string, string>()
-          let last = 0
-          for (const { seq, update } of appended) {
-            const channel = `${update.address} ${update.type}`
-            expect(update.prev).toBe(lastIds.get(channel) ?? null)
-            expect(seq).toBeGreaterThan(last)
-            lastIds.set(channel, update.id)
-            last = seq
-          }
-          expect(tape.end()).toBeGreaterThanOrEqual(last)
         } finally {
           await fixture.close()
         }
@@ -722,4 +417,90 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       { numRuns: 25 },
     )
   })
+}
+
+/** Not both: a tape that is read again from NATS evicts by age what first made it evict others by count. */
+const Bounds = fc.constantFrom<TapeBounds>({}, { tapeMaxMessages: 4 }, { tapeMaxMessages: 6 }, { tapeRetentionMs: HOUR_MS })
+const Step = fc.record({
+  end: fc.constantFrom('none', 'none', 'none', 'clean', 'unclean'),
+  afterMs: fc.constantFrom(0, 0, 1, HOUR_MS / 2, HOUR_MS),
+  drafts: fc.array(
+    fc.record({
+      make: fc.constantFrom<((about: { address: Hex; at: number; nth: number }) => Draft)[]>(
+        ...[transfer, approval, otherLog, navChange, token, status, pause, retract, amend],
+        (about) => seal({ ...about, types: ['transfer', 'part'] }),
+        (about) => seal({ ...about, types: ['part', 'pause'] }),
+      ),
+      address: fc.constantFrom(apple, tesla),
+      nth: fc.integer({ min: 1, max: 2 }),
+    }),
+    { maxLength: 4, size: 'max' },
+  ),
+  note: fc.constantFrom(undefined, null, 1, { paused: [] }),
+})
+
+/** What a tape holds by its contract, in plain lists. */
+class ExpectedTape {
+  readonly #bounds: TapeBounds
+  readonly #epoch: string
+  readonly #lastIds = new Map<string, string>()
+  #kept: readonly Entry[] = []
+  #note: unknown = null
+  #oldest: number
+  #end: number
+
+  constructor(tape: SearchableTape, bounds: TapeBounds) {
+    this.#bounds = bounds
+    this.#epoch = tape.epoch
+    this.#oldest = tape.oldest()
+    this.#end = tape.end()
+  }
+
+  append(batch: readonly Draft[], entries: readonly Entry[], note: unknown, now: number): void {
+    expect(entries.map(({ update: { id: _, prev: __, ...draft } }) => draft)).toEqual(batch)
+    for (const { seq, update } of entries) {
+      const channel = `${update.address} ${update.type}`
+      expect([update.id, update.prev]).toEqual([`${this.#epoch}.${seq}`, this.#lastIds.get(channel) ?? null])
+      expect(seq).toBeGreaterThan(this.#end)
+      this.#lastIds.set(channel, update.id)
+      this.#end = seq
+    }
+    if (note !== undefined) this.#note = note
+    this.#evict([...this.#kept, ...entries], now)
+  }
+
+  /** By age, oldest first, and then by count, of what eviction by count does not spare. */
+  #evict(entries: readonly Entry[], now: number): void {
+    const { tapeRetentionMs = Number.POSITIVE_INFINITY, tapeMaxMessages = Number.POSITIVE_INFINITY } = this.#bounds
+    const young = entries.filter(({ update }) => Date.parse(update.time) >= now - tapeRetentionMs)
+    const evictable = young.filter(({ update }) =>
+      update.type === 'seal' ? !update.types.includes('pause') : ['transfer', 'approval', 'log'].includes(update.type),
+    )
+    const excess = new Set(evictable.slice(0, Math.max(0, young.length - tapeMaxMessages)))
+    this.#kept = young.filter((entry) => !excess.has(entry))
+    for (const entry of entries) if (!this.#kept.includes(entry)) this.#oldest = Math.max(this.#oldest, entry.seq)
+  }
+
+  async check(tape: SearchableTape): Promise<void> {
+    const kept = this.#kept
+    const read: Entry[] = []
+    for (let page = await tape.readAfter(0, 2); page.length > 0; page = await tape.readAfter(page.at(-1)?.seq ?? 0, 2))
+      read.push(...page)
+    expect(read).toEqual(kept)
+    expect([tape.epoch, tape.oldest(), tape.end()]).toEqual([this.#epoch, this.#oldest, this.#end])
+    expect(tape.note(items.at('a')) ?? null).toEqual(this.#note)
+    expect([...tape.notes(items).values()]).toEqual(this.#note === null ? [] : [this.#note])
+    for (const nth of [1, 2]) {
+      const { key } = transfer({ at: NOON, nth })
+      expect(tape.readKey(key)).toEqual(kept.filter(({ update }) => 'key' in update && update.key === key))
+      const seals = kept.filter(({ update }) => update.type === 'seal' && update.block.number === nth)
+      expect(tape.sealsOfBlock(nth)).toEqual(seals)
+      for (const token of [apple, tesla])
+        expect(tape.sealsOfToken(token, nth)).toEqual(seals.filter(({ update }) => update.address === token))
+    }
+    for (const time of kept.flatMap(({ update }) => [Date.parse(update.time), Date.parse(update.time) + 1])) {
+      const next = kept.find(({ update }) => Date.parse(update.time) >= time)
+      expect(await tape.seqBefore(time)).toBe(next ? next.seq - 1 : this.#end)
+    }
+  }
 }

@@ -1,12 +1,21 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
 import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
+import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import type { OpenTapeFixture } from './tape-contract.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 
-export const createTempFolder = (): string => mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+const createTempFolder = (): string => mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+
+/** A folder that is removed after the test. */
+export function createOwnFolder(): string {
+  const folder = createTempFolder()
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
 
 export const unboundedOptions = {
   tapeRetentionMs: 365 * 86_400_000,
@@ -15,14 +24,21 @@ export const unboundedOptions = {
   random: () => 0.5,
 }
 
-/** An embedded tape in its own folder. */
-export const openTestTape: OpenTapeFixture = async (bounds = {}) => {
+/** A tape in its own folder, opened again as often as a test wants. */
+export async function openReopenable(
+  open: (dataDir: string, now: () => number) => SearchableTape | Promise<SearchableTape>,
+  losesFile = false,
+): ReturnType<OpenTapeFixture> {
   const root = createTempFolder()
   const clock = { now: NOON }
   let images = 0
-  let dir = join(root, 'tape')
-  const openTape = () => openEmbeddedTape({ ...unboundedOptions, ...bounds, dataDir: dir, now: () => clock.now })
-  let tape = openTape()
+  // The tape creates both folders.
+  let dir = join(root, 'data', 'tape')
+  const openAgain = async () => {
+    tape = await open(dir, () => clock.now)
+    return tape
+  }
+  let tape = await open(dir, () => clock.now)
   return {
     get tape() {
       return tape
@@ -30,18 +46,16 @@ export const openTestTape: OpenTapeFixture = async (bounds = {}) => {
     clock,
     async reopen() {
       await tape.close()
-      tape = openTape()
-      return tape
+      return openAgain()
     },
     async crash() {
       // A killed process leaves what is on disk at that moment.
       images += 1
       const image = join(root, `image-${images}`)
-      cpSync(dir, image, { recursive: true })
+      if (!losesFile) cpSync(dir, image, { recursive: true })
       await tape.close()
       dir = image
-      tape = openTape()
-      return tape
+      return openAgain()
     },
     async close() {
       await tape.close()
@@ -49,3 +63,7 @@ export const openTestTape: OpenTapeFixture = async (bounds = {}) => {
     },
   }
 }
+
+/** An embedded tape in its own folder. */
+export const openTestTape: OpenTapeFixture = async (bounds = {}) =>
+  openReopenable((dataDir, now) => openEmbeddedTape({ ...unboundedOptions, ...bounds, dataDir, now }))

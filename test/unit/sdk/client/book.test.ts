@@ -21,14 +21,14 @@ const quoteOf = (pool: string, price: string | null, depth: string | null, state
   type: 'quote',
   ...quote(pool, price, depth, state),
 })
-const scheduled = (key: string, to = '3') => ({
+const multiplier = (phase: 'effective' | 'cancelled' | 'scheduled', to: string | null = '3') => ({
   type: 'multiplier',
-  phase: 'scheduled',
-  source: 'log',
-  key,
+  phase,
   multiplier: to,
-  effective_at: 'T',
 })
+const scheduled = (to = '3') => ({ ...multiplier('scheduled', to), source: 'log', key: 'k', effective_at: 'T' })
+const retract = (fact_type: string, restored: object | null, key = 'k') => ({ type: 'retract', key, fact_type, restored })
+const seal = (key: string, block = {}) => ({ type: 'seal', keys: [key], block })
 const transfer = (key: string, more: object = {}) => ({
   type: 'transfer',
   ...{ key, stage: 'preconfirmed', shares: '1', memo: null, block: { number: 1, hash: null } },
@@ -64,47 +64,19 @@ describe('a book', () => {
     ['a session', [{ type: 'session', symbol: '*', address: null, state: 'post' }], { session: { state: 'post' } }],
     ['a record', [{ type: 'token', change: 'changed', token: { symbol: 'A', name: 'New' } }], { token: { name: 'New' } }],
     ['another symbol', [{ type: 'token', change: 'changed', symbol: 'AA', token: { symbol: 'AA' } }], { symbol: 'AA' }],
-    ['a schedule', [scheduled('k')], { multiplier: '1', scheduled: { multiplier: '3', effective_at: 'T' } }],
-    [
-      'its effect',
-      [scheduled('k'), { type: 'multiplier', phase: 'effective', multiplier: '3' }],
-      { multiplier: '3', scheduled: null },
-    ],
-    [
-      'its cancellation',
-      [scheduled('k'), { type: 'multiplier', phase: 'cancelled', multiplier: '3' }],
-      { multiplier: '1', scheduled: null },
-    ],
-    [
-      'its retraction',
-      [scheduled('k'), { type: 'retract', key: 'k', fact_type: 'multiplier', restored: { multiplier: '1' } }],
-      { scheduled: null },
-    ],
+    ['a schedule', [scheduled()], { multiplier: '1', scheduled: { multiplier: '3', effective_at: 'T' } }],
+    ['its effect', [scheduled(), multiplier('effective')], { multiplier: '3', scheduled: null }],
+    ['its cancellation', [scheduled(), multiplier('cancelled')], { multiplier: '1', scheduled: null }],
+    ['its retraction', [scheduled(), retract('multiplier', { multiplier: '1' })], { scheduled: null }],
     [
       'the retraction of a multiplier',
-      [scheduled('k'), { type: 'retract', key: 'other', fact_type: 'multiplier', restored: { multiplier: '2' } }],
+      [scheduled(), retract('multiplier', { multiplier: '2' }, 'other')],
       { multiplier: '2', scheduled: { multiplier: '3' } },
     ],
-    [
-      'an amended schedule',
-      [scheduled('k'), { type: 'amend', key: 'k', update: scheduled('k', '4') }],
-      { scheduled: { multiplier: '4' } },
-    ],
-    [
-      'the retraction of a pause',
-      [{ type: 'retract', key: 'k', fact_type: 'pause', restored: { paused: ['BURN'] } }],
-      { paused: ['BURN'] },
-    ],
-    [
-      'the retraction of a record',
-      [{ type: 'retract', key: 'k', fact_type: 'token', restored: { token: { name: 'Old' } } }],
-      { token: { name: 'Old' } },
-    ],
-    [
-      'a multiplier that nobody knows any more',
-      [{ type: 'multiplier', phase: 'effective', multiplier: null }],
-      { multiplier: null },
-    ],
+    ['an amended schedule', [scheduled(), { type: 'amend', key: 'k', update: scheduled('4') }], { scheduled: { multiplier: '4' } }],
+    ['the retraction of a pause', [retract('pause', { paused: ['BURN'] })], { paused: ['BURN'] }],
+    ['the retraction of a record', [retract('token', { token: { name: 'Old' } })], { token: { name: 'Old' } }],
+    ['a multiplier that nobody knows any more', [multiplier('effective', null)], { multiplier: null }],
     ['a deeper pool', [quoteOf('0x2', '11', '6')], { quote: { price: '11' } }],
     ['a pool that is less deep', [quoteOf('0x2', '11', '4')], { quote: { price: '10' } }],
     ['a pool without a price', [quoteOf('0x1', null, null, 'empty'), quoteOf('0x2', '11', '4')], { quote: { price: '11' } }],
@@ -127,9 +99,8 @@ describe('a book', () => {
   })
 
   it.each<[string, readonly object[], readonly string[]]>([
-    ['newest first', [transfer('1'), transfer('2')], ['2 transfer preconfirmed', '1 transfer preconfirmed']],
-    ['sealed', [transfer('1'), { type: 'seal', keys: ['1'], block: { hash: '0x' } }], ['1 transfer sealed']],
-    ['retracted', [transfer('1'), { type: 'retract', key: '1', restored: null }], ['1 transfer retracted']],
+    ['sealed', [transfer('1'), seal('1', { hash: '0x' })], ['1 transfer sealed']],
+    ['retracted', [transfer('1'), retract('transfer', null, '1')], ['1 transfer retracted']],
     [
       'amended, also in its type',
       [transfer('1'), { type: 'amend', key: '1', update: transfer('1', { type: 'seize' }) }],
@@ -137,23 +108,16 @@ describe('a book', () => {
     ],
     [
       'retold after a retraction, once',
-      [transfer('1'), { type: 'retract', key: '1', restored: null }, transfer('1', { stage: 'sealed' })],
+      [transfer('1'), retract('transfer', null, '1'), transfer('1', { stage: 'sealed' })],
       ['1 transfer sealed'],
     ],
     [
-      'no more than the bound',
+      'no more than the bound, newest first',
       [transfer('1'), transfer('2'), transfer('3')],
       ['3 transfer preconfirmed', '2 transfer preconfirmed'],
     ],
     ['older than the snapshot', [{ id: 'e.9', ...transfer('1') }], ['1 transfer preconfirmed']],
-    [
-      'that it never heard of',
-      [
-        { type: 'seal', keys: ['7'], block: {} },
-        { type: 'retract', key: '7', restored: null },
-      ],
-      [],
-    ],
+    ['that it never heard of', [seal('7'), retract('transfer', null, '7')], []],
   ])('keeps movements: %s', (_, messages, expected) => {
     const stocks = book(undefined, { movements: 2 })
     for (const item of [snapshotOf(), ...messages.map(next)]) stocks.apply(item as unknown as StreamItem)

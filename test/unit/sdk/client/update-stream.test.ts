@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import type { StreamOptions } from '../../../../src/sdk/client/options.ts'
-import { comparePositions } from '../../../../src/sdk/client/position-order.ts'
 import { UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
 import { FakeRelay, gap, heartbeat, nav, readFrom, snapshot } from './fake-relay.ts'
 
@@ -14,14 +13,6 @@ function storeOf(position: string | null = null) {
   const saved: string[] = []
   return { saved, load: () => position, save: (position: string) => void saved.push(position) }
 }
-
-/** What proves that nothing is missing differs between them: the chains of `prev`, or the number alone. */
-const selections: [string, StreamOptions][] = [
-  ['all types', {}],
-  ['some types', { types: ['nav'] }],
-  ['a value filter', { minValue: 1 }],
-  ['the sealed view', { stage: 'sealed' }],
-]
 
 const page = (events: readonly object[], next: string | null = null) => ({ events, next })
 const statusOf = (oldest: string) => ({ tape: { oldest } })
@@ -66,92 +57,9 @@ describe('a stream that breaks', () => {
     await relay.advance(1_000)
     expect(relay.last.query.get('snapshot')).toBe('false')
   })
-
-  it.each<[string, StreamOptions]>(selections)(
-    'finds what was lost just before, and yields no message twice: %s',
-    async (_, options) => {
-      const { relay, reader } = await readFrom(options)
-      relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1))
-      // e.3, of another token, is lost.
-      relay.last.send(nav('e.4', 'e.2')).end()
-      await relay.advance(1_000)
-      relay.last.start(relay.last.since, 'full')
-      const replay = relay.last.since === 'e.2' ? [nav('e.3', null, '0xb'), nav('e.4', 'e.2')] : []
-      relay.last.send(...replay, { type: 'live', id: 'e.4', replayed: replay.length })
-      relay.last.send(nav('e.5', 'e.4'), nav('e.6', 'e.3', '0xb'), heartbeat('e.6', 2 + replay.length))
-      await relay.advance(0)
-      expect(reader.received).toEqual(['e.2', 'e.4', 'e.3', 'e.5', 'e.6'])
-    },
-  )
-
-  it.each<[string, boolean, string]>([
-    ['filled', true, 'e.3'],
-    ['reported as missing', false, 'gap missed (e.2, e.3]'],
-  ])('does not yield later what it has %s: a chain comes in order', async (_, fill, instead) => {
-    const { relay, reader } = await readFrom({ fill })
-    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([nav('e.3', 'e.2')]))
-    await relay.advance(0)
-    relay.last.live('e.1').send(nav('e.2', null), nav('e.4', 'e.3'))
-    await relay.advance(0)
-    relay.last.end()
-    await relay.advance(1_000)
-    relay.last.start('e.1', 'full').send(nav('e.2', null), nav('e.3', 'e.2'), nav('e.4', 'e.3'))
-    relay.last.send({ type: 'live', id: 'e.4', replayed: 3 }, nav('e.5', 'e.4'), heartbeat('e.5', 4))
-    await relay.advance(0)
-    expect(reader.received).toEqual(['e.2', instead, 'e.4', 'e.5'])
-  })
 })
 
-describe('a gap of the relay', () => {
-  /** A stream that lacks e.3, of another token, when its connection breaks and the relay answers with a gap. */
-  const breakBefore = async (options: StreamOptions, reason: string, id: string, backfill: string | null = null) => {
-    const { relay, reader } = await readFrom(options)
-    relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1), nav('e.4', 'e.2')).end()
-    await relay.advance(1_000)
-    const { since } = relay.last
-    relay.last.start(null, 'gap').send(gap(id, since, reason, backfill && `${backfill}&after=${since}&through=${id}`))
-    return { relay, reader }
-  }
-
-  describe.each(selections)('with %s', (_, options) => {
-    it.each([
-      ['expired', 'e.9'],
-      ['ahead', 'e.3'],
-      ['epoch', 'f.9'],
-    ])('%s after a break begins where a heartbeat last proved the stream', async (reason, id) => {
-      const { relay, reader } = await breakBefore(options, reason, id)
-      relay.last.send({ type: 'live', id, replayed: 0 })
-      await relay.advance(0)
-      expect(reader.received).toEqual(['e.2', 'e.4', `gap ${reason} (e.2, ${id}]`])
-    })
-
-    it('that is filled after a break yields what was lost before it, and nothing twice', async () => {
-      const { relay, reader } = await breakBefore({ ...options, fill: true }, 'long', 'e.9', '/v1/events?symbols=*')
-      const stored = [nav('e.3', null, '0xb'), nav('e.4', 'e.2'), nav('e.9', 'e.4')]
-      const isAfter = (position: string) => stored.filter(({ id }) => (comparePositions(id, position) ?? 0) > 0)
-      relay.answer = (path, query) => (path === 'v1/status' ? statusOf('e.1') : page(isAfter(query.get('after') ?? '')))
-      relay.last.send({ type: 'live', id: 'e.9', replayed: 0 })
-      await relay.advance(0)
-      expect(reader.received).toEqual(['e.2', 'e.4', 'e.3', 'e.9'])
-    })
-
-    it('in front of what was received ends in repetitions, of which none is called missing', async () => {
-      const { relay, reader } = await breakBefore(options, 'expired', 'e.3')
-      relay.last.send(nav('e.4', 'e.2'), { type: 'live', id: 'e.4', replayed: 1 }, nav('e.5', 'e.4'), heartbeat('e.5', 2))
-      await relay.advance(0)
-      expect(reader.received).toEqual(['e.2', 'e.4', 'gap expired (e.2, e.3]', 'e.5'])
-    })
-
-    it('in the middle of a replay hides nothing that was lost before it', async () => {
-      const { relay, reader } = await readFrom(options)
-      relay.last.start('e.1').send(nav('e.2', null), nav('e.4', 'e.2'), gap('e.9', 'e.4'), nav('e.10', 'e.8'))
-      relay.last.send({ type: 'live', id: 'e.10', replayed: 4 })
-      await relay.advance(0)
-      expect(reader.received).toEqual(['e.2', 'e.4', 'gap expired (e.4, e.9]', 'e.10', 'gap missed (e.1, e.10]'])
-    })
-  })
-})
-
+// That no selection hides such a loss, or one on the way, is in test/simulation/client-streams.test.ts.
 describe('a tape that has lost its end', () => {
   /** A stream has e.3, which only came to it, when the relay starts again and goes on at e.100. */
   const resumeAfterLoss = async (options: StreamOptions, ...replay: readonly object[]) => {
@@ -166,54 +74,38 @@ describe('a tape that has lost its end', () => {
   const lost = nav('e.100', 'e.2')
   const live = (id: string, replayed: number) => ({ type: 'live', id, replayed })
 
-  describe.each(selections)('with %s', (_, options) => {
-    it.each([false, true])('is a gap from the last proven position, and snapshots follow; filled: %s', async (fill) => {
-      const { relay, reader, store } = await resumeAfterLoss({ ...options, fill }, lost, live('e.100', 1))
-      expect(relay.connections).toHaveLength(3)
-      expect(relay.last.since).toBe('e.100')
-      expect(relay.last.query.get('snapshot')).toBe('always')
-      // A program that starts again now resumes from what the tape has lost, and gets a gap of the relay.
-      expect(store.saved.at(-1)).toBe('e.3')
-      relay.last.start('e.100', 'full').send(snapshot('A', 'e.100'), live('e.100', 0))
-      await relay.advance(0)
-      expect(reader.received).toEqual(['e.2', 'e.3', 'e.100', 'gap expired (e.2, e.100]', 'snapshot A e.100'])
-      expect(store.saved.at(-1)).toBe('e.100')
-      relay.last.end()
-      await relay.advance(1_000)
-      relay.last.live('e.100', 'full').send(nav('e.101', 'e.100'), heartbeat('e.101', 1))
-      await relay.advance(0)
-      expect(reader.received.slice(5)).toEqual(['e.101'])
-    })
+  it.each([false, true])('is a gap from the last proven position, and snapshots follow; filled: %s', async (fill) => {
+    const { relay, reader, store } = await resumeAfterLoss({ fill }, lost, live('e.100', 1))
+    expect(relay.connections).toHaveLength(3)
+    expect(relay.last.since).toBe('e.100')
+    expect(relay.last.query.get('snapshot')).toBe('always')
+    // A program that starts again now resumes from what the tape has lost, and gets a gap of the relay.
+    expect(store.saved.at(-1)).toBe('e.3')
+    relay.last.start('e.100', 'full').send(snapshot('A', 'e.100'), live('e.100', 0))
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', 'e.3', 'e.100', 'gap expired (e.2, e.100]', 'snapshot A e.100'])
+    expect(store.saved.at(-1)).toBe('e.100')
+    relay.last.end()
+    await relay.advance(1_000)
+    relay.last.live('e.100', 'full').send(nav('e.101', 'e.100'), heartbeat('e.101', 1))
+    await relay.advance(0)
+    expect(reader.received.slice(5)).toEqual(['e.101'])
+  })
 
-    it('is none where the relay repeats everything, or has a gap over it', async () => {
-      const { reader } = await resumeAfterLoss(options, nav('e.3', 'e.2'), live('e.3', 1))
-      expect(reader.received).toEqual(['e.2', 'e.3'])
-      await reader.stream.close()
-      const evicted = await resumeAfterLoss(options, gap('e.9', 'e.2'), lost, live('e.100', 1))
-      expect(evicted.reader.received).toEqual(['e.2', 'e.3', 'gap expired (e.2, e.9]', 'e.100'])
-      await evicted.reader.stream.close()
-    })
-
-    it('is found only once the relay has passed the position: another relay may be behind', async () => {
-      const { relay, reader, store } = await resumeAfterLoss(options, live('e.2', 0))
-      relay.last.send(nav('e.3', 'e.2'), heartbeat('e.3', 1))
-      await relay.advance(0)
-      expect(reader.received).toEqual(['e.2', 'e.3'])
-      expect(store.saved.at(-1)).toBe('e.3')
-      await reader.stream.close()
-      const late = await resumeAfterLoss(options, live('e.2', 0), lost)
-      expect(late.reader.received).toEqual(['e.2', 'e.3', 'e.100'])
-      expect(late.store.saved.at(-1)).toBe('e.3')
-      late.relay.last.send(heartbeat('e.100', 1))
-      await late.relay.advance(0)
-      expect(late.reader.received.at(-1)).toBe('gap expired (e.2, e.100]')
-      await late.reader.stream.close()
-    })
-
-    it('is not what a repetition that is lost on the way looks like', async () => {
-      const { reader } = await resumeAfterLoss(options, lost, live('e.100', 2))
-      expect(reader.received.at(-1)).toBe('gap missed (e.2, e.100]')
-    })
+  it('is found only once the relay has passed the position: another relay may be behind', async () => {
+    const { relay, reader, store } = await resumeAfterLoss({}, live('e.2', 0))
+    relay.last.send(nav('e.3', 'e.2'), heartbeat('e.3', 1))
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', 'e.3'])
+    expect(store.saved.at(-1)).toBe('e.3')
+    await reader.stream.close()
+    const late = await resumeAfterLoss({}, live('e.2', 0), lost)
+    expect(late.reader.received).toEqual(['e.2', 'e.3', 'e.100'])
+    expect(late.store.saved.at(-1)).toBe('e.3')
+    late.relay.last.send(heartbeat('e.100', 1))
+    await late.relay.advance(0)
+    expect(late.reader.received.at(-1)).toBe('gap expired (e.2, e.100]')
+    await late.reader.stream.close()
   })
 
   it.each([
@@ -289,14 +181,6 @@ describe('a stored position', () => {
     }
     await relay.advance(0)
     expect(store.saved).toEqual(['e.1', 'e.2', 'e.9'])
-  })
-
-  it('is saved as soon as a stream without messages is live', async () => {
-    const store = storeOf()
-    const { relay } = await readFrom({ store, snapshot: false })
-    relay.last.live('e.1')
-    await relay.advance(0)
-    expect(store.saved).toEqual(['e.1'])
   })
 
   it('stays before a gap until the snapshots after it are finished', async () => {
@@ -430,20 +314,6 @@ describe('a gap that is filled', () => {
     expect(await reader.stream.next()).toMatchObject({ done: true })
   })
 
-  it('is over when the consumer leaves in the middle', async () => {
-    const { relay, reader, store } = await lossy({})
-    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([nav('e.3', 'e.2'), nav('e.4', 'e.3')]))
-    reader.pause()
-    await relay.advance(0)
-    reader.resume()
-    reader.pause()
-    await relay.advance(0)
-    expect(reader.received).toEqual(['e.2', 'e.3'])
-    await reader.stream.close()
-    expect(await reader.stream.next()).toMatchObject({ done: true })
-    expect(store.saved.at(-1)).toBe('e.2')
-  })
-
   it('is still filled before a strict stream ends at a later one', async () => {
     const { relay, reader, store } = await lossy({ strict: true })
     let answer: (page: object) => void = () => {}
@@ -520,18 +390,6 @@ describe('a stream that ends', () => {
       { done: true, value: undefined },
     ])
     for await (const item of stream) expect.unreachable(`${item.id}`)
-  })
-
-  it('passes on what the loop throws, and disconnects', async () => {
-    const relay = new FakeRelay()
-    const stream = new UpdateStream(relay.source(), '*', {})
-    const loop = (async () => {
-      for await (const _ of stream) throw new Error('my own')
-    })()
-    await relay.advance(0)
-    relay.last.live('e.1').send(nav('e.2', null))
-    await expect(loop).rejects.toThrow('my own')
-    expect([relay.last.isOpen, relay.timerCount]).toEqual([false, 0])
   })
 })
 

@@ -100,11 +100,6 @@ describe('a history export', () => {
     await waitUntil(() => hub.listenerCount('ndjson') === 0)
   })
 
-  it('of nothing has no lines and ends properly', async () => {
-    const { openRequest } = await openExportServer()
-    expect(await readAll(await openRequest('types=nav'))).toEqual({ text: '', complete: true })
-  })
-
   it('waits for a reader that pauses, holds little memory, and continues when it reads', async () => {
     const { tape, openRequest, answers } = await openLongExport()
     const answer = await openRequest()

@@ -30,23 +30,15 @@ async function openTape() {
 describe('a range by time', () => {
   it.each<[string, QueryParameters, readonly string[]]>([
     ['everything', {}, ['1', '2', '3', '4', '5', '6']],
-    ['from the start', { since: 'start' }, ['1', '2', '3', '4', '5', '6']],
-    ['until now', { until: 'now' }, ['1', '2', '3', '4', '5', '6']],
     ['since now', { since: 'now' }, []],
-    ['until the start', { until: 'start' }, []],
     ['since a time, inclusive', { since: timeOf(4) }, ['4', '5', '6']],
-    ['since a time between two updates', { since: timeOf(3.5) }, ['4', '5', '6']],
     ['until a time, exclusive', { until: timeOf(4) }, ['1', '2', '3']],
-    ['until a time between two updates', { until: timeOf(3.5) }, ['1', '2', '3']],
     ['between two times', { since: timeOf(2), until: timeOf(5) }, ['2', '3', '4']],
     ['empty between equal times', { since: timeOf(2), until: timeOf(2) }, []],
-    ['empty since a future time', { since: timeOf(60) }, []],
-    ['until a future time', { until: timeOf(60) }, ['1', '2', '3', '4', '5', '6']],
     ['empty until a time before the tape', { until: timeOf(-60) }, []],
     ['the last two and a half seconds', { since: '2500ms' }, ['4', '5', '6']],
     ['all but the last two and a half seconds', { until: '2500ms' }, ['1', '2', '3']],
     ['between two durations', { since: '5s', until: '2s' }, ['2', '3', '4']],
-    ['since a time before the tape', { since: '1h' }, ['1', '2', '3', '4', '5', '6']],
   ])('is %s, in either order', async (_, parameters, positions) => {
     const { positionsOf } = await openTape()
     expect(await positionsOf(parameters)).toEqual(positions)
@@ -127,16 +119,24 @@ describe('a range that cannot be read', () => {
   it.each<[QueryParameters, number, string]>([
     [{ since: 'yesterday' }, 400, 'since'],
     [{ since: '' }, 400, 'since'],
-    [{ since: '5 m' }, 400, 'since'],
     [{ since: '2026-02-30T00:00:00Z' }, 400, 'since'],
-    [{ until: 'tomorrow' }, 400, 'until'],
     [{ until: '2026-11-20' }, 400, 'until'],
     [{ until: '-5m' }, 400, 'until'],
     [{ since: 'yesterday', after: 'k.1' }, 400, 'since'],
     [{ since: 'zzzzz9.7' }, 410, 'since'],
     [{ until: 'zzzzz9.7.2' }, 410, 'until'],
-    [{ limit: '0' }, 400, 'limit'],
+    [{ limit: 0 }, 400, 'limit'],
+    [{ limit: 1_001 }, 400, 'limit'],
+    [{ limit: '1e2' }, 400, 'limit'],
+    [{ order: 'newest' }, 400, 'order'],
     [{ format: 'csv' }, 400, 'format'],
+    [{ after: 'yesterday' }, 400, 'after'],
+    [{ after: '' }, 400, 'after'],
+    [{ before: 'k.-1' }, 400, 'before'],
+    [{ after: 'zzzzz9.7' }, 410, 'after'],
+    [{ before: 'zzzzz9.999' }, 410, 'before'],
+    [{ symbols: ',' }, 400, 'symbols'],
+    [{ types: 'transfers' }, 400, 'types'],
   ])('is refused with its parameter: %o', async (parameters, code, parameter) => {
     const { tape } = await openNamedEdge()
     const failure = await queryAt(START_MS, tape, parameters).catch((error: unknown) => error)

@@ -6,7 +6,7 @@ import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-qu
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { navChange, token } from '../../tape/update-drafts.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
-import { openEdge } from '../edge-fixture.ts'
+import { withEdge } from '../edge-fixture.ts'
 import { at, pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
 import { historyReaderOf, idOf, openNamedEdge, parametersOf, type QueryParameters, queryAt, tokenNotes } from './history-fixture.ts'
 
@@ -27,9 +27,8 @@ describe('a whole export', () => {
   it('equals the stream at the time of the request, in each view and order, while the tape is written', async () => {
     const Limits = fc.oneof(fc.constant(null), fc.integer({ min: 1, max: 9 }))
     await fc.assert(
-      fc.asyncProperty(TapeActions, ArbitrarySelection, Limits, async (actions, selected, limit) => {
-        const edge = openEdge()
-        try {
+      fc.asyncProperty(TapeActions, ArbitrarySelection, Limits, (actions, selected, limit) =>
+        withEdge(async (edge) => {
           await edge.tape.append([], tokenNotes)
           const batches = [...batchesOf(actions)]
           for (const batch of batches.splice(0, Math.ceil(batches.length / 2))) await edge.tape.append(batch)
@@ -44,10 +43,8 @@ describe('a whole export', () => {
           const complete = await readAllTexts(edge.tape, parametersOf(selected))
           const descending = await readAllTexts(edge.tape, { ...parameters, order: 'desc' }, write)
           expect(descending).toEqual(complete.toReversed().slice(0, limit ?? complete.length))
-        } finally {
-          await edge.close()
-        }
-      }),
+        }),
+      ),
       { numRuns: 150 },
     )
   })
@@ -130,29 +127,20 @@ describe('an export that eviction overtakes', () => {
     )
     return { tape, failure, seqs: texts.map(seqOf) }
   }
-  const evict = (count: number) => (tape: SearchableTape) => tape.append(transfers(count, 5_000))
 
-  it('fails rather than skip updates that were kept at its start', async () => {
-    const { failure, seqs } = await exportDuring({}, evict(101))
-    expect(failure).toBeInstanceOf(EvictedError)
-    expect(seqs).toEqual(Array.from({ length: 100 }, (_, index) => index + 1))
-  })
-
-  it('completes when only updates that it had sent are gone', async () => {
-    const { failure, seqs } = await exportDuring({}, evict(100))
-    expect(failure).toBeNull()
-    expect(seqs).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1))
+  it.each<[string, QueryParameters, number, number]>([
+    ['fails rather than skip updates that were kept at its start', {}, 101, 100],
+    ['completes when only updates that it had sent are gone', {}, 100, 1_000],
+    ['ends at the start of the tape when it reads newest first', { order: 'desc' }, 300, 700],
+  ])('%s', async (_, parameters, evicted, sent) => {
+    const { failure, seqs } = await exportDuring(parameters, (tape) => tape.append(transfers(evicted, 5_000)))
+    expect(failure).toEqual(sent === 100 ? expect.any(EvictedError) : null)
+    expect(seqs).toEqual(Array.from({ length: sent }, (_, index) => (parameters.order === 'desc' ? 1_000 - index : index + 1)))
   })
 
   it('completes when everything evicted was gone before its start', async () => {
     const { tape, failure, seqs } = await exportDuring({}, async () => {}, 50)
     expect([tape.oldest(), failure, seqs.length, seqs[0]]).toEqual([50, null, 1_000, 51])
-  })
-
-  it('ends at the start of the tape when it reads newest first', async () => {
-    const { tape, failure, seqs } = await exportDuring({ order: 'desc' }, evict(300))
-    expect(failure).toBeNull()
-    expect(seqs).toEqual(Array.from({ length: 1_000 - tape.oldest() }, (_, index) => 1_000 - index))
   })
 
   it('sends no spared updates below the oldest position when it reads newest first', async () => {

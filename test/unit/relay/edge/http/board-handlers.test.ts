@@ -62,13 +62,10 @@ describe('the board', () => {
 
   it.each([
     ['gzip', 'gzip'],
-    ['br, GZIP;q=0.5', 'gzip'],
-    ['gzip;q=0.001', 'gzip'],
-    ['gzip;q=0, br', null],
+    ['br, GZIP;q=0.001', 'gzip'],
     ['gzip ; Q=0.000 , br', null],
     ['not-gzip, gzip-not, br', null],
     ['identity', null],
-    ['', null],
   ])('reads "Accept-Encoding: %s", and tells caches that it did', async (accepted, encoding) => {
     const request = openBoardRoutes()
     for (const path of ['/', '/assets/index-abc.js']) {
@@ -97,15 +94,8 @@ describe('the board', () => {
   })
 
   it.each([
-    '/assets/other.js',
-    '/assets/..%2findex.html',
-    '/assets/..%2f..%2fpackage.json',
-    '/assets/sources.sha256',
-    '/assets/__proto__',
-    '/assets/%00',
-    '/assets/%ff',
-    '/assets/index-abc.js%2f',
-    `/assets/${'x'.repeat(5_000)}`,
+    ...['/assets/other.js', '/assets/..%2findex.html', '/assets/..%2f..%2fpackage.json', '/assets/sources.sha256'],
+    ...['/assets/__proto__', '/assets/%00', '/assets/%ff', '/assets/index-abc.js%2f', `/assets/${'x'.repeat(5_000)}`],
   ])('has nothing at %s, which no cache keeps', async (path) => {
     const response = await openBoardRoutes()(path)
     expect([response.status, await response.json()]).toMatchObject([404, { code: 404 }])

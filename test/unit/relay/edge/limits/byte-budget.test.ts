@@ -1,27 +1,16 @@
 import { expect, it } from 'vitest'
 import { ByteBudget } from '../../../../../src/relay/edge/limits/byte-budget.ts'
 
-it('reserves what is left and refuses more', () => {
-  const budget = new ByteBudget(100)
-  expect(budget.reserve(60)).toBe(true)
-  expect(budget.reserve(41)).toBe(false)
-  expect(budget.reserve(40)).toBe(true)
-  expect(budget.reserve(1)).toBe(false)
-  expect(budget.reserve(0)).toBe(true)
-})
-
-it('takes nothing when it refuses', () => {
-  const budget = new ByteBudget(10)
-  for (let time = 0; time < 5; time += 1) expect(budget.reserve(11)).toBe(false)
-  expect(budget.reserve(10)).toBe(true)
-})
-
-it('reserves released bytes again', () => {
-  const budget = new ByteBudget(10)
-  expect(budget.reserve(10)).toBe(true)
-  budget.release(4)
-  expect(budget.reserve(5)).toBe(false)
-  expect(budget.reserve(4)).toBe(true)
+// A step is a number of bytes to reserve, with `!` if that is refused, or with `-` to release.
+it.each([
+  ['what is left, and refuses more', 100, '60 41! 40 1! 0'],
+  ['nothing when it refuses', 10, '11! 11! 10'],
+  ['released bytes again', 10, '10 -4 5! 4'],
+])('reserves %s', (_, bytes, steps) => {
+  const budget = new ByteBudget(bytes)
+  for (const step of steps.split(' '))
+    if (step.startsWith('-')) budget.release(Number(step.slice(1)))
+    else expect(budget.reserve(Number.parseInt(step, 10)), step).toBe(!step.endsWith('!'))
 })
 
 it('bounds each client by its share and all clients by the total', () => {

@@ -27,32 +27,7 @@ describe('the connection limits', () => {
 })
 
 describe('replays of one address', () => {
-  it('run two at a time, and the others in order of arrival', async () => {
-    const connectionLimits = openConnections()
-    connectionLimits.add(clientAt('a'))
-    const started: number[] = []
-    const slots = [0, 1, 2, 3].map(async (which) => {
-      const release = await connectionLimits.acquireReplaySlot(clientAt('a'))
-      started.push(which)
-      return release
-    })
-    await nextTick()
-    expect(started).toEqual([0, 1])
-    ;(await slots[1])?.()
-    await nextTick()
-    expect(started).toEqual([0, 1, 2])
-    ;(await slots[0])?.()
-    await nextTick()
-    expect(started).toEqual([0, 1, 2, 3])
-  })
-
-  it('do not wait for other addresses', async () => {
-    const connectionLimits = openConnections()
-    for (const address of ['a', 'b']) connectionLimits.add(clientAt(address))
-    await Promise.all([connectionLimits.acquireReplaySlot(clientAt('a')), connectionLimits.acquireReplaySlot(clientAt('a'))])
-    expect(await connectionLimits.acquireReplaySlot(clientAt('b'))).toBeTypeOf('function')
-  })
-
+  // That they run two at a time, and do not wait for other addresses, is in session-start.test.ts.
   it('end their wait at a disconnect, and the next one moves up', async () => {
     const connectionLimits = openConnections()
     const here = clientAt('a')

@@ -43,7 +43,6 @@ async function queryFromLink(
 
 describe('the backfill link', () => {
   it.each<[string, readonly string[] | null, Partial<SelectionOptions>]>([
-    ['all tokens', null, {}],
     ['one token', ['AAPLc'], {}],
     ['all types', ['AAPLc'], { types: updateTypes }],
     ['some types', null, { types: ['transfer', 'nav'] }],

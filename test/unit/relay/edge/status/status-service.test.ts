@@ -2,14 +2,11 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { HOUR_MS } from '../../../../../src/relay/edge/status/hourly-score.ts'
 import { StatusService } from '../../../../../src/relay/edge/status/status-service.ts'
 import { TimePerSource } from '../../../../../src/relay/edge/status/time-per-source.ts'
-import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
 import { listOrderNote, listReadNote, Notes, newestSettledNote, statusNote } from '../../../../../src/relay/tape/notes.ts'
-import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { status as statusDraft } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
-import { sealOf, transferAt } from '../fact-drafts.ts'
 
-const random = () => 0.5
+const _random = () => 0.5
 const noon = Date.parse('2026-11-20T12:00:00Z')
 const secondsBySource = (given: Partial<Record<'pendingLogs' | 'poll' | 'sealed' | 'down', number>>) => ({
   ...{ pendingLogs: 0, poll: 0, sealed: 0, down: 0 },
@@ -66,8 +63,8 @@ describe('the source uptime', () => {
 })
 
 describe('the service status', () => {
-  async function openStatus(existingTape?: SearchableTape) {
-    const { context, clock, tape } = openTestEdge(existingTape ? { existingTape } : {})
+  async function openStatus() {
+    const { context, clock, tape } = openTestEdge()
     clock.now = noon
     const opened: StatusService[] = []
     const open = async () => {
@@ -140,29 +137,5 @@ describe('the service status', () => {
     clock.now += 9_999
     const again = await open()
     expect(secondsNow(again)).toEqual(secondsBySource({ poll: 10 }))
-  })
-
-  it('is read in less than a millisecond after a day of counting', async () => {
-    const tape = openEmbeddedTape({
-      dataDir: ':memory:',
-      tapeRetentionMs: 100 * HOUR_MS,
-      tapeMaxMessages: 10_000,
-      now: () => noon,
-      random,
-    })
-    onTestFinished(() => tape.close())
-    const { open, clock } = await openStatus(tape)
-    const status = await open()
-    for (let hour = 0; hour < 30; hour += 1) {
-      const fact = { ...transferAt({ index: hour }), time: new Date(clock.now).toISOString() }
-      await tape.append([fact])
-      clock.now += hour
-      await tape.append([{ ...sealOf([fact]), time: new Date(clock.now).toISOString() }])
-      clock.now += HOUR_MS
-    }
-    const from = performance.now()
-    for (let time = 0; time < 100; time += 1) JSON.stringify(status.read())
-    expect((performance.now() - from) / 100).toBeLessThan(1)
-    expect(status.read().score?.map(({ sealed }) => sealed)).toEqual([...Array(24).fill(1), 0])
   })
 })

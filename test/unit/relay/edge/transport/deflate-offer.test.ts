@@ -20,24 +20,15 @@ it.each([
 })
 
 it.each([
-  [''],
-  ['permessage-bzip2'],
-  ['PERMESSAGE-DEFLATE'],
-  ['permessage-deflate; server_max_window_bits'],
-  ['permessage-deflate; server_max_window_bits=7'],
-  ['permessage-deflate; server_max_window_bits=8'],
-  ['permessage-deflate; server_max_window_bits=11'],
-  ['permessage-deflate; server_max_window_bits=012'],
-  ['permessage-deflate; server_max_window_bits=16'],
-  ['permessage-deflate; server_max_window_bits=12; server_max_window_bits=12'],
-  ['permessage-deflate; client_max_window_bits=7'],
-  ['permessage-deflate; client_max_window_bits=16'],
-  ['permessage-deflate; client_no_context_takeover=1'],
-  ['permessage-deflate; server_no_context_takeover=1'],
-  ['permessage-deflate; server_no_context_takeover; server_no_context_takeover'],
-  ['permessage-deflate; constructor'],
-  ['permessage-deflate; ; ='],
-  ['permessage-deflate;'],
-])('the offer %s is declined', (offer) => {
+  ...['', 'permessage-bzip2', 'PERMESSAGE-DEFLATE'],
+  ...['', '=7', '=8', '=11', '=012', '=16', '=12; server_max_window_bits=12'].map(
+    (bits) => `permessage-deflate; server_max_window_bits${bits}`,
+  ),
+  ...['client_max_window_bits=7', 'client_max_window_bits=16', 'client_no_context_takeover=1', 'server_no_context_takeover=1'].map(
+    (parameter) => `permessage-deflate; ${parameter}`,
+  ),
+  'permessage-deflate; server_no_context_takeover; server_no_context_takeover',
+  ...['permessage-deflate; constructor', 'permessage-deflate; ; =', 'permessage-deflate;'],
+])('the offer %j is declined', (offer) => {
   expect(acceptDeflateOffer(offer)).toBeNull()
 })

@@ -1,10 +1,6 @@
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { WebSocket, WebSocketServer } from 'ws'
+import { describe, expect, it } from 'vitest'
 import type { Message, NoticeOf } from '../../../../../src/protocol/notices.ts'
 import { encode } from '../../../../../src/relay/edge/transport/encode-message.ts'
 
@@ -45,65 +41,21 @@ function eventsOf(bytes: Buffer, chunkBytes: number): EventSourceMessage[] {
   return events
 }
 
-describe('a WebSocket frame', () => {
-  /** A real handshake, after which a test writes our bytes unchanged to the socket. */
-  let http: Server
-  let client: WebSocket
-  let write: (bytes: Buffer) => void
+/** The header of one final unmasked text frame, by RFC 6455. */
+function headerOf(bytes: number): Buffer {
+  if (bytes < 126) return Buffer.of(0x81, bytes)
+  const length = Buffer.alloc(bytes < 65_536 ? 2 : 8)
+  length.writeUIntBE(bytes, Math.max(0, length.length - 6), Math.min(6, length.length))
+  return Buffer.concat([Buffer.of(0x81, bytes < 65_536 ? 126 : 127), length])
+}
 
-  beforeAll(async () => {
-    http = createServer()
-    const server = new WebSocketServer({ server: http })
-    await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
-    const accepted = once(server, 'connection')
-    client = new WebSocket(`ws://127.0.0.1:${(http.address() as AddressInfo).port}`)
-    await once(client, 'open')
-    const [, { socket }] = await accepted
-    write = (bytes) => socket.write(bytes)
-  })
-
-  afterAll(() => {
-    client.terminate()
-    http.close()
-  })
-
-  const echoed = async (texts: readonly string[]): Promise<string[]> => {
-    const received: string[] = []
-    const all = new Promise<void>((resolve, reject) => {
-      client.on('error', reject)
-      client.on('message', (data, isBinary) => {
-        received.push(isBinary ? 'binary' : String(data))
-        if (received.length === texts.length) resolve()
-      })
-    })
-    write(Buffer.concat(texts.map((text) => encode('ws', pong, text))))
-    await all
-    client.removeAllListeners('message').removeAllListeners('error')
-    return received
-  }
-
-  it('of each short length is read by an independent client', async () => {
-    const texts = Array.from({ length: 126 }, (_, length) => 'x'.repeat(length))
-    expect(await echoed(texts)).toEqual(texts)
-  })
-
-  it.each([126, 127, 65_535, 65_536, 1_000_000])('of %s bytes is read by that client, and so is the next frame', async (length) => {
-    const texts = ['y'.repeat(length), 'next']
-    expect(await echoed(texts)).toEqual(texts)
-  })
-
-  it('counts bytes, not characters', async () => {
-    const texts = ['é'.repeat(63), '株'.repeat(42), '🍏'.repeat(16_384), 'next']
-    expect(await echoed(texts)).toEqual(texts)
-  })
-
-  it('is one final unmasked text frame with the shortest length field', () => {
-    const header = (length: number, bytes: number) => [...encode('ws', pong, 'x'.repeat(length)).subarray(0, bytes)]
-    expect(header(125, 2)).toEqual([0x81, 125])
-    expect(header(126, 4)).toEqual([0x81, 126, 0, 126])
-    expect(header(65_535, 4)).toEqual([0x81, 126, 0xff, 0xff])
-    expect(header(65_536, 10)).toEqual([0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0])
-  })
+it.each([
+  ...['', 'x', 'x'.repeat(125), 'x'.repeat(126), 'x'.repeat(127), 'x'.repeat(65_535), 'x'.repeat(65_536), 'x'.repeat(1_000_000)],
+  // Bytes are counted, not characters.
+  ...['é'.repeat(63), '株'.repeat(42), '🍏'.repeat(16_384)],
+])('a WebSocket frame has the shortest length field of its text (%#)', (text) => {
+  const bytes = Buffer.from(text)
+  expect(encode('ws', pong, text).equals(Buffer.concat([headerOf(bytes.length), bytes]))).toBe(true)
 })
 
 describe('an SSE event', () => {

@@ -42,14 +42,6 @@ describe('the types of a key', () => {
     expect(lookups).toEqual([keys[1]])
   })
 
-  it('are lost if the key was never published or was retracted', () => {
-    const { follow } = openKeyTypes()
-    expect(follow(retract({ at, nth: 4 })).types).toEqual(['lost'])
-    follow(transfer({ at, nth: 4 }))
-    follow(retract({ at, nth: 4 }))
-    expect(follow(seal({ at, nth: 4, types: ['transfer'] })).types).toEqual(['lost'])
-  })
-
   it('are read from the tape once the cache has dropped them', () => {
     const { keyTypes, follow, lookups } = openKeyTypes()
     follow(transfer({ at, nth: 4 }))

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
@@ -14,7 +13,7 @@ import { openJetStreamTape } from '../../../../../src/relay/tape/jetstream/open-
 import { NotLeadingError, TapeError } from '../../../../../src/relay/tape/tape.ts'
 import { hasNats, NatsServer } from '../../../../support/nats-server.ts'
 import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
-import { createTempFolder, openTestTape, unboundedOptions } from '../test-tape.ts'
+import { createOwnFolder, openReopenable, openTestTape, unboundedOptions } from '../test-tape.ts'
 import { oneOfEach, otherLog, transfer } from '../update-drafts.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
@@ -67,55 +66,19 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   const openFixture =
     (losesFile: boolean): OpenTapeFixture =>
     async (bounds = {}) => {
-      const root = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
-      const clock = { now: NOON }
       const name = `T${randomUUID().replaceAll('-', '')}`
-      let images = 0
-      let dir = join(root, 'tape')
-      const openTape = async (): Promise<JetStreamTape> => {
+      const fail = (failure: unknown) => {
+        throw failure
+      }
+      return openReopenable(async (dataDir, now) => {
         const tape = await openJetStreamTape({
-          ...unboundedOptions,
-          ...bounds,
-          ...{ dataDir: dir, now: () => clock.now, uptime: () => performance.now(), mayLead: true },
+          ...{ ...unboundedOptions, ...bounds, dataDir, now, uptime: () => performance.now(), mayLead: true },
+          ...{ warn: () => {}, onUnreadable: () => {}, onFailure: fail, onReset: fail },
           nats: settingsOf(name),
-          warn: () => {},
-          onUnreadable: () => {},
-          onFailure: (failure) => {
-            throw failure
-          },
-          onReset: (why) => {
-            throw new Error(why)
-          },
         })
         await firstValueFrom(tape.leadership.pipe(filter((isLeading) => isLeading)))
         return tape
-      }
-      let tape = await openTape()
-      const leave = async () => {
-        images += 1
-        const image = join(root, `image-${images}`)
-        if (!losesFile) cpSync(dir, image, { recursive: true })
-        await tape.close()
-        dir = image
-        tape = await openTape()
-        return tape
-      }
-      return {
-        get tape() {
-          return tape
-        },
-        clock,
-        async reopen() {
-          await tape.close()
-          tape = await openTape()
-          return tape
-        },
-        crash: leave,
-        async close() {
-          await tape.close()
-          rmSync(root, { recursive: true, force: true })
-        },
-      }
+      }, losesFile)
     }
 
   it('has the same bytes as the embedded tape, but for epoch and numbers', async () => {
@@ -157,8 +120,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   })
 
   it('ends the process where its copy cannot be written, and sends nothing again', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
-    onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+    const dir = createOwnFolder()
     const failures: unknown[] = []
     const tape = await openLeader('FULL', { dataDir: dir, onFailure: (failure) => failures.push(failure) })
     await tape.closeFile()
@@ -168,8 +130,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   })
 
   it('takes over the new epoch of another process where the stream has lost messages', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
-    onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+    const dir = createOwnFolder()
     const tape = await openLeader('LOST', { dataDir: dir })
     await tape.append([transfer({ at: NOON })])
     await tape.close()
@@ -235,14 +196,10 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   })
 
   const startServer = async (config: string) => {
-    const folder = createTempFolder()
-    const file = join(folder, 'nats.conf')
+    const file = join(createOwnFolder(), 'nats.conf')
     writeFileSync(file, config)
     const server = await NatsServer.start(['-c', file])
-    onTestFinished(async () => {
-      await server.remove()
-      rmSync(folder, { recursive: true })
-    })
+    onTestFinished(() => server.remove())
     return { server, file }
   }
 

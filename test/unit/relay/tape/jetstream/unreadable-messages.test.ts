@@ -54,7 +54,6 @@ describe('a message of the stream', () => {
   it.each<[string, Partial<BatchMessage>]>([
     ['an update that is no JSON', withText('{"type":"transfer"')],
     ['an update that is null', withText('null')],
-    ['an update that is a number', withText('7')],
     ['an update of no type', withText(textOf({ ...good, type: 'nothing' }, END + 1))],
     ['an update without its block', withText(textOf({ ...seal({ at: NOON }), block: undefined }, END + 1))],
     ['an update with another form than the tape writes', withText(goodText.replace('{"type"', '{ "type"'))],
