@@ -28,7 +28,7 @@ type Group = {
 export const slowFiles = [
   'test/integration/http/**/*.test.ts',
   'test/integration/stream/{connection-start,heartbeat,refused-requests,resume,since,slow-listeners,transports,websocket-requests}.test.ts',
-  'test/e2e/{browser-reconnect,history,history-paging,metrics,quotes,real-node,relay-downtime,requested-faults}.test.ts',
+  'test/e2e/{history,metrics,quotes,real-node,relay-downtime,requested-faults}.test.ts',
   'test/e2e/{restart,source-failover,test-token,upstream-outage}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
   'test/simulation/{client-streams,reach-report}.test.ts',

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { ServiceStatus } from '../../src/protocol/service-status.ts'
 import { listenNdjson } from '../support/test-listener.ts'
 import { fetchDocumented, openTestStack, type TestStack, transfer } from '../support/test-stack.ts'
-import { readLines, tapeTexts } from './history-reader.ts'
+import { tapeTexts } from './history-reader.ts'
 import { closeAfterTest } from './listeners.ts'
 
 /** A stack with three transfers on the tape. */
@@ -37,17 +37,6 @@ describe('history as NDJSON', () => {
     }
   })
 
-  it('may be limited from either end, and continues after its last line', async () => {
-    const { relay, published } = await openStackWithTape()
-    const at = (query: string) => readLines({ relay }, `/v1/events?format=ndjson&${query}`)
-    expect(await at('limit=2')).toEqual(published.slice(0, 2))
-    expect(await at(`limit=1000&after=${JSON.parse(published[1] ?? '').id}`)).toEqual(published.slice(2))
-    const last = await at('limit=2&order=desc')
-    expect(last).toEqual(published.slice(-2).toReversed())
-    expect(await at(`order=desc&before=${JSON.parse(last[1] ?? '').id}`)).toEqual(published.slice(0, -2).toReversed())
-    expect(await at('since=now')).toEqual([])
-  })
-
   it('and pages have the header X-Kept-Since, after which nothing is evicted', async () => {
     const stack = await openStackWithTape({ TAPE_MAX_MESSAGES: '100' })
     const url = `${stack.relay.url}/v1/events`
@@ -69,20 +58,17 @@ describe('history as NDJSON', () => {
     expect([await keptSince(), await keptSince('?format=ndjson')]).toEqual([oldest, oldest])
   })
 
-  it('allows no cache and no proxy buffer, and answers HEAD without a body', async () => {
+  it('answers HEAD without a body, with the headers of the export', async () => {
     const { relay } = await openStackWithTape()
-    for (const method of ['GET', 'HEAD']) {
-      const url = `${relay.url}/v1/events?format=ndjson&types=status&limit=1`
-      const { status, headers, text } = await fetchDocumented(url, { method })
-      expect([status, text === '']).toEqual([200, method === 'HEAD'])
-      expect(Object.fromEntries(headers)).toMatchObject({
-        'content-type': 'application/x-ndjson; charset=utf-8',
-        'cache-control': 'no-store',
-        'x-accel-buffering': 'no',
-        'access-control-expose-headers': 'etag, age, retry-after, x-kept-since',
-      })
-      expect(headers.get('content-encoding')).toBeNull()
-    }
+    const url = `${relay.url}/v1/events?format=ndjson&types=status&limit=1`
+    const { status, headers, text } = await fetchDocumented(url, { method: 'HEAD' })
+    expect([status, text]).toEqual([200, ''])
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-type': 'application/x-ndjson; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+      'access-control-expose-headers': 'etag, age, retry-after, x-kept-since',
+    })
   })
 
   it('can be read twice over one connection', async () => {

@@ -15,23 +15,17 @@ export async function readLines({ relay }: Pick<TestStack, 'relay'>, path: strin
   return text.split('\n').slice(0, -1)
 }
 
-/** Follows `next` from a path on until it is null; `betweenPages` may change the limit of the next page. */
-export async function readAllPages(
-  { relay }: Pick<TestStack, 'relay'>,
-  path: string,
-  betweenPages: (url: URL) => Promise<unknown> = async () => {},
-): Promise<readonly string[]> {
+/** Follows `next` from a path on until it is null. */
+export async function readAllPages({ relay }: Pick<TestStack, 'relay'>, path: string): Promise<readonly string[]> {
   const texts: string[] = []
   const url = new URL(path, relay.url)
-  const cursorParameter = url.searchParams.get('order') === 'desc' ? 'before' : 'after'
   for (let pages = 0; pages < PAGES_BOUND; pages += 1) {
     const { status, text, json } = await fetchDocumented(url.href)
     expect(status).toBe(200)
     const page = EventsPage.parse(json)
     texts.push(...pageTexts(text, page))
     if (page.next === null) return texts
-    url.searchParams.set(cursorParameter, page.next)
-    await betweenPages(url)
+    url.searchParams.set('after', page.next)
   }
   throw new Error('the pages never end')
 }

@@ -1,22 +1,16 @@
-import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { keyStatesFrom, keysInState, sealedKeysOnChain } from '../support/key-states.ts'
-import { listenSse, type Message, type TestListener } from '../support/test-listener.ts'
-import { listenToAll, openDevnet, openRelayFor, openTestStack, transfer } from '../support/test-stack.ts'
+import { listenSse, type TestListener } from '../support/test-listener.ts'
+import { listenToAll, openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
 import { closeAfterTest, openStackWithListener } from './listeners.ts'
 
 const MEMO = `0x${'4d'.repeat(32)}` as const
 
 /** Resolves when a listener has received every seal above a block, and no key is open. */
-const waitForAllSealed = (
-  listener: TestListener,
-  devnet: Devnet,
-  after: number,
-  received: () => readonly Message[] = () => listener.messages,
-) =>
+const waitForAllSealed = (listener: TestListener, devnet: Devnet, after: number) =>
   listener.until(() => {
-    const states = keyStatesFrom(received())
+    const states = keyStatesFrom(listener.messages)
     const open = [...states].some(([key, state]) => state === 'preconfirmed' && Number(key.split('-')[0]) > after)
     return !open && sealedKeysOnChain(devnet, after).every((key) => states.get(key) === 'sealed')
   }, 'all seals')
@@ -105,83 +99,5 @@ describe('finality', () => {
     await listener.waitFor('finality', ({ stage, block }) => stage === 'finalized' && block.number === number - 4)
     const late = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=*`))
     expect((await late.waitFor('hello')).head).toMatchObject({ sealed: number, safe: number - 2, finalized: number - 4 })
-  })
-})
-
-describe('an upstream with every fault', () => {
-  const actions = [
-    ...(['lose', 'repeat', 'shuffle', 'drop', 'move', 'cut'] as const),
-    ...(['refuse', 'html', 'lag', 'reorg', 'reconnect', 'fair'] as const),
-  ]
-  /** Progress of the chain, or a fault. */
-  const Step = fc.oneof(
-    { weight: 6, arbitrary: fc.constantFrom('transfers' as const) },
-    { weight: 6, arbitrary: fc.constantFrom('seal' as const) },
-    { weight: 5, arbitrary: fc.constantFrom(...actions) },
-  )
-  type Action = (typeof actions)[number] | 'transfers' | 'seal'
-
-  it('leaves every listener with exactly the sealed logs, each published once and ended once', async () => {
-    const [steps = []] = fc.sample(fc.array(Step, { minLength: 160, maxLength: 160 }), { numRuns: 1, seed: 20_261_121 })
-    const stack = await openTestStack({ STOCKS_REFRESH: '1s' })
-    const { devnet, relay } = stack
-    const { faults } = devnet
-    const begin = devnet.chain.head.number
-    const uninterrupted = await listenToAll(stack)
-    /** The messages of a listener that reconnects with its last id. */
-    const pieces: Message[] = []
-    const url = `${relay.url}/v1/stream?symbols=*&types=*&snapshot=false`
-    let reconnecting = await listenSse(url)
-    await reconnecting.waitFor('live')
-    const perform: Record<Action, () => unknown> = {
-      transfers: () => {
-        transfer(stack, 'AAPLc', 2)
-        transfer(stack, 'TSLAc', 1)
-      },
-      seal: () => devnet.seal(),
-      lose: () => Object.assign(faults, { lostFlashes: 2 }),
-      repeat: () => Object.assign(faults, { repeats: 3 }),
-      shuffle: () => Object.assign(faults, { shuffle: true }),
-      drop: () => faults.drop(devnet.transfer({ symbol: 'NVDAc', raw: 5n })),
-      move: () => faults.move(devnet.transfer({ symbol: 'MSFTc', raw: 5n })),
-      cut: () => faults.cutSockets(),
-      refuse: () => Object.assign(faults, { rpc: { status: 429 } }),
-      html: () => Object.assign(faults, { rpc: { status: 503, body: '<html>busy</html>' } }),
-      lag: () => Object.assign(faults, { lagBlocks: 2, lagEvery: 3 }),
-      reorg: () => {
-        const depth = Math.min(5, devnet.chain.head.number - begin)
-        const removed = devnet.chain.head.logs.slice(0, 1).map(({ transactionHash }) => transactionHash)
-        if (depth > 0) devnet.reorg(depth, removed)
-      },
-      reconnect: async () => {
-        reconnecting.close()
-        await reconnecting.closed
-        pieces.push(...reconnecting.messages)
-        const last = reconnecting.received.findLast(({ id }) => id !== undefined)?.id
-        reconnecting = await listenSse(url, last === undefined ? {} : { 'last-event-id': last })
-        await reconnecting.waitFor('live')
-      },
-      fair: () => faults.clear(),
-    }
-    for (const step of steps) {
-      await perform[step]()
-      // One turn of the event loop, so that messages overlap with the next step.
-      await new Promise(setImmediate)
-    }
-    faults.clear()
-    devnet.makeFlashblock()
-    for (let block = 0; block < 4; block += 1) devnet.seal()
-    onTestFinished(() => reconnecting.close())
-    const sealedKeys = sealedKeysOnChain(devnet, begin)
-    expect(sealedKeys.length).toBeGreaterThan(50)
-    for (const [listener, received] of [
-      [uninterrupted, () => uninterrupted.messages],
-      [reconnecting, () => [...pieces, ...reconnecting.messages]],
-    ] as const) {
-      await waitForAllSealed(listener, devnet, begin, received)
-      await listener.until(() => keysInState(received(), 'sealed').join() === sealedKeys.join(), 'exactly what is sealed')
-      expect(keysInState(received(), 'preconfirmed')).toEqual([])
-      expect(listener.messagesOf('hole')).toEqual([])
-    }
   })
 })

@@ -1,9 +1,7 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Devnet, DevnetOptions } from '../../src/devnet/devnet.ts'
 import { createTempFolder } from '../support/child-program.ts'
+import { serveNode } from '../support/loopback-server.ts'
 import type { MessageOf, TestListener } from '../support/test-listener.ts'
 import { fetchDocumented, listenToAll, openDevnet, openRelayFor } from '../support/test-stack.ts'
 
@@ -65,16 +63,6 @@ describe.each([
     // The quote is read from a new head, whose logs may still be on their way.
     await listener.waitFor('retract')
     expect(listener.messagesOf('retract')).toMatchObject([{ symbol: 'TSLAc', reason: 'not_sealed' }])
-  })
-
-  it('is thin or empty without a price', async () => {
-    const { devnet, listener } = await openQuotes({ calls })
-    expect(lastQuote(listener, poolOf(devnet, 'SNDKc'))).toMatchObject({ state: 'thin', price: null, basis: null })
-    expect(lastQuote(listener, poolOf(devnet, 'COINc'))).toMatchObject({ state: 'empty', price: null, depth: null })
-    const pool = poolOf(devnet, 'TSLAc')
-    devnet.swap('TSLAc', { liquidity: 0n })
-    devnet.makeFlashblock()
-    expect(await waitForPrice(listener, pool, ({ state }) => state !== 'ok')).toMatchObject({ state: 'empty', price: null })
   })
 })
 
@@ -138,27 +126,10 @@ it('without a calendar there is no session', async () => {
   expect((await fetchDocumented(`${relay.url}/v1/tokenized-stocks/AAPLc`)).json).toMatchObject({ session: null })
 })
 
-/** A node in front of the devnet that never answers reads of contracts and storage. */
-const openHangingNode = async ({ rpcUrl }: Devnet) => {
-  const server = createServer(async (incoming, outgoing) => {
-    const body = Buffer.concat(await Array.fromAsync(incoming)).toString()
-    if (/"eth_(call|getStorageAt)"/.test(body)) return
-    // The devnet ends before the relay.
-    const headers = { 'content-type': 'application/json' }
-    const answer = await fetch(rpcUrl, { method: 'POST', headers, body }).then((response) => response.text(), String)
-    outgoing.setHeader('content-type', 'application/json').end(answer)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
 it('an upstream that never answers reads of pools delays no movement', async () => {
   const devnet = await openDevnet({ pace: 'manual', calls: true })
-  const relay = await openRelayFor(devnet, { ...withPools(devnet), UPSTREAM_RPC_URL: await openHangingNode(devnet) })
+  const hanging = await serveNode(onTestFinished, devnet.rpcUrl, (body) => /"eth_(call|getStorageAt)"/.test(body))
+  const relay = await openRelayFor(devnet, { ...withPools(devnet), UPSTREAM_RPC_URL: hanging })
   const listener = await listenToAll({ relay }, 'start')
   await listener.until(() => listener.messagesOf('status').at(-1)?.source === 'pendingLogs', 'pendingLogs')
   devnet.swap('AAPLc', { price: '400' })

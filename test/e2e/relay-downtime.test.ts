@@ -34,8 +34,6 @@ async function restartAfterDowntime(devnet: Devnet, missedBlocks: number, settin
 describe('blocks that were sealed while the relay was stopped', () => {
   it.each([
     ['a minute', 30, {}],
-    ['longer, on a node with a range bound of 500 blocks', 600, { rangeBound: 500 }],
-    ['longer, on a node with a range bound of 10', 300, { rangeBound: 10 }],
     ['longer, on a node with a range bound of 5', 200, { rangeBound: 5 }],
     ['longer, on a node with a bound of 4 logs that suggests a range', 200, { resultsBound: 4, suggestRange: true }],
     ['longer, behind two nodes of which one lags', 300, { lagBlocks: 3, lagEvery: 3 }],
@@ -79,36 +77,5 @@ describe('blocks that were sealed while the relay was stopped', () => {
       const sealed = keysInState(listener.messages, 'sealed')
       return sealedKeysOnChain(devnet, oldest - 1).every((key) => sealed.includes(key))
     })
-  })
-
-  it.each([
-    ['during the downtime', true],
-    ['after it came back', false],
-  ])('have the logs retracted that a reorganisation %s removed from earlier blocks', async (_, meanwhile) => {
-    const devnet = await openDevnet()
-    const dir = await mkdtemp(join(tmpdir(), 'stocktape-absence-'))
-    onTestFinished(() => rm(dir, { recursive: true }))
-    const first = await openRelay(devnet, { DATA_DIR: dir })
-    const before = await listenToAll({ relay: first }, 'start')
-    await waitForSource(before, 'pendingLogs')
-    const begin = devnet.chain.head.number
-    const removed: `0x${string}`[] = []
-    for (let block = 0; block < 6; block += 1) {
-      removed.push(devnet.transfer({ symbol: 'TSLAc', raw: BigInt(block) + 1n }))
-      transfer({ devnet }, 'AAPLc')
-      devnet.seal()
-    }
-    await before.until(() => keysInState(before.messages, 'sealed').length === 12)
-    await first.stop()
-    if (meanwhile) devnet.reorg(4, removed.slice(2))
-    const second = await openRelay(devnet, { DATA_DIR: dir })
-    onTestFinished(() => second.stop())
-    const listener = await listenToAll({ relay: second }, 'start')
-    devnet.seal()
-    if (!meanwhile) devnet.reorg(5, removed.slice(2))
-    await listener.until(() => keysInState(listener.messages, 'sealed').join() === sealedKeysOnChain(devnet, begin).join())
-    const retracted = listener.messagesOf('retract').filter(({ reason }) => reason === 'reorg')
-    expect(retracted.map(({ key }) => key.split('-')[1])).toEqual(removed.slice(2))
-    expect(listener.messagesOf('hole')).toEqual([])
   })
 })

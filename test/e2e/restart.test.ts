@@ -4,21 +4,14 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { createTempFolder, freePort, spawnRelay } from '../support/child-program.ts'
+import { createTempFolder, freePort, spawnRelay, upstreamOf } from '../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { fetchDocumented, movementKeysOf, openDevnet, sequenceOf, tapeUpdatesOf, transfer } from '../support/test-stack.ts'
 
 /** Settings of a relay on a devnet. */
-const relaySettings = ({ rpcUrl, wsUrl, url }: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>, dataDir: string) => ({
-  PORT: '0',
-  DATA_DIR: dataDir,
-  UPSTREAM_RPC_URL: rpcUrl,
-  UPSTREAM_WS_URL: wsUrl,
-  STOCKS_API_URL: url,
-  STOCKS_REFRESH: '100ms',
-  PENDING_POLL: '20ms',
-  SILENCE: '300ms',
-  DRAIN: '1s',
+const relaySettings = (chain: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>, DATA_DIR: string) => ({
+  ...{ PORT: '0', DATA_DIR, ...upstreamOf(chain) },
+  ...{ STOCKS_REFRESH: '100ms', PENDING_POLL: '20ms', SILENCE: '300ms', DRAIN: '1s' },
 })
 
 const listen = async (test: TestContext, url: string, query: string, lastEventId = ''): Promise<TestListener> => {

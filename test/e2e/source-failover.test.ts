@@ -1,7 +1,6 @@
-import { describe, expect, it, vi } from 'vitest'
-import { ServiceStatus } from '../../src/protocol/service-status.ts'
+import { describe, expect, it } from 'vitest'
 import { keysInState, sealedKeysOnChain } from '../support/key-states.ts'
-import { fetchDocumented, listenToAll, openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
+import { listenToAll, openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
 import { openStackWithListener, waitForSource } from './listeners.ts'
 
 const blockOf = (key: string): number => Number(key.split('-')[0])
@@ -27,21 +26,6 @@ describe('a subscription that is silent', () => {
     transfer(stack, 'NVDAc')
     await waitForSource(listener, 'pendingLogs')
     expect(listener.messagesOf('transfer').filter(({ late }) => late)).toHaveLength(3)
-  })
-
-  it('is never suspected in a quiet market', async () => {
-    const { stack, devnet, listener } = await openStackWithListener()
-    devnet.faults.silent = ['pendingLogs']
-    for (let block = 0; block < 80; block += 1) devnet.seal()
-    devnet.faults.silent = []
-    // A log far ahead of the head that the relay knows is not believed.
-    const readHead = async () => ServiceStatus.parse((await fetchDocumented(`${stack.relay.url}/v1/status`)).json).head
-    await vi.waitUntil(async () => (await readHead()).sealed === devnet.chain.head.number)
-    transfer(stack, 'AAPLc')
-    await listener.waitFor('transfer', ({ ingest }) => ingest.source === 'pendingLogs')
-    devnet.seal()
-    await listener.waitFor('seal')
-    expect(listener.messagesOf('status')).toEqual([])
   })
 })
 

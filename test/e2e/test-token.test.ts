@@ -29,19 +29,7 @@ const nameOf = (message: Message): string => {
   }
 }
 
-const tellingTypes = new Set([
-  'action',
-  'amend',
-  'burn',
-  'mint',
-  'multiplier',
-  'nav',
-  'pause',
-  'retract',
-  'seize',
-  'token',
-  'transfer',
-])
+const tellingTypes = new Set('action amend burn mint multiplier nav pause retract seize token transfer'.split(' '))
 const toldIn = (listener: TestListener): readonly Message[] => listener.messages.filter(({ type }) => tellingTypes.has(type))
 
 /** The record on the list, without what follows the feed. */

@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openChainSwitch } from '../support/chain-switch.ts'
 import { openRelayBeforeList } from '../support/in-process-relay.ts'
-import { listenSse, type TestListener } from '../support/test-listener.ts'
-import { listenToAll, movementKeysOf, openDevnet, openRelayFor, type TestStack, transfer } from '../support/test-stack.ts'
-import { closeAfterTest, openStackWithListener, waitForSource } from './listeners.ts'
+import type { TestListener } from '../support/test-listener.ts'
+import { listenToAll, movementKeysOf, openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
+import { openStackWithListener, waitForSource } from './listeners.ts'
 
 const waitForMovements = (listener: TestListener, count: number) =>
   listener.until(() => movementKeysOf(listener).length >= count, `${count} movements`)
@@ -163,41 +163,6 @@ describe('another chain that takes over a URL, with no request that fails', () =
     expect(listener.messagesOf('retract')).toEqual([])
     expect(listener.messagesOf('seal')).toHaveLength(3)
     expectEachOnce(listener, [1n, 2n, 3n, 4n])
-  })
-})
-
-describe('an unreadable list', () => {
-  it.each([
-    ['is refused', (stack: TestStack) => Object.assign(stack.devnet.faults, { list: { status: 500 } })],
-    ['is empty', (stack: TestStack) => stack.devnet.list.corrupt('{"tokens":[]}')],
-    ['is not JSON', (stack: TestStack) => stack.devnet.list.corrupt('<html>')],
-    ['is cut short', (stack: TestStack) => stack.devnet.list.corrupt((body) => body.slice(0, 300))],
-    ['has one bad record', (stack: TestStack) => stack.devnet.list.add({ symbol: 'BADc', decimals: 8 })],
-  ])('that %s leaves the last readable one', async (_, spoil) => {
-    const { stack, devnet, relay, listener } = await openStackWithListener({}, 'start')
-    spoil(stack)
-    const requestsBefore = devnet.requests.list
-    await devnet.until(() => devnet.requests.list >= requestsBefore + 3)
-    transfer(stack, 'TSLAc')
-    await listener.waitFor('transfer')
-    const late = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=*&types=token&since=start`))
-    await late.waitFor('live')
-    expect(late.messagesOf('snapshot').length).toBe(devnet.tokens.length)
-    expect(late.messagesOf('token').map(({ change }) => change)).toEqual(Array(devnet.tokens.length).fill('listed'))
-  })
-})
-
-describe('a list that loses tokens', () => {
-  it('updates the remaining tokens at once, and delists none before it is confirmed', async () => {
-    const { devnet, listener } = await openStackWithListener({}, 'start')
-    devnet.list.change('AAPLc', { nav_price: 400.5, nav_price_updated_at: new Date().toISOString() })
-    const address = devnet.list.addressOf('TSLAc')
-    devnet.list.remove('TSLAc')
-    await listener.waitFor('nav', ({ symbol, nav }) => symbol === 'AAPLc' && nav.price === '400.5')
-    devnet.transfer({ address, raw: 1n })
-    devnet.makeFlashblock()
-    await listener.waitFor('transfer', ({ symbol }) => symbol === 'TSLAc')
-    expect(listener.messagesOf('token').filter(({ change }) => change === 'delisted')).toEqual([])
   })
 })
 

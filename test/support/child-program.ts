@@ -127,6 +127,11 @@ export function spawnRelay(
   return relay
 }
 
+/** The settings of a relay on a chain. */
+export const upstreamOf = ({ rpcUrl, wsUrl, url }: { readonly rpcUrl: string; readonly wsUrl: string; readonly url: string }) => ({
+  ...{ UPSTREAM_RPC_URL: rpcUrl, UPSTREAM_WS_URL: wsUrl, STOCKS_API_URL: url },
+})
+
 /** An empty folder that is removed after the test. */
 export async function createTempFolder(test: TestLifecycle): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'stocktape-'))

@@ -4,6 +4,7 @@ import { documents } from '../../src/docs/documents.ts'
 import { readConfig } from '../../src/relay/config/config.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { startRelay } from '../../src/relay/relay.ts'
+import { upstreamOf } from './child-program.ts'
 
 /** A relay in this process, over real sockets, with intervals short enough for tests. */
 export type TestRelay = {
@@ -33,11 +34,7 @@ export async function openRelay(devnet: Upstream, settings: Record<string, strin
 
 /** Starts a relay without waiting for its list. */
 export async function openRelayBeforeList(devnet: Upstream, settings: Record<string, string> = {}): Promise<TestRelay> {
-  const parsed = readConfig([], {
-    ...fastSettings,
-    ...{ UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
-    ...settings,
-  })
+  const parsed = readConfig([], { ...fastSettings, ...upstreamOf(devnet), ...settings })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const { config } = parsed
   const relay = await startRelay({

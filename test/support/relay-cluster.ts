@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { ChildProgram, createTempFolder, freePort, startCommand } from './child-program.ts'
+import { ChildProgram, createTempFolder, freePort, startCommand, upstreamOf } from './child-program.ts'
 import { NatsServer } from './nats-server.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 import { type TestLifecycle, tapeTextsOf } from './test-stack.ts'
@@ -112,7 +112,7 @@ export async function openCluster(
   if (isStarted) await Promise.all(natsServers.map((server) => server.start()))
   const [nats] = natsServers as [NatsServer]
   const folder = await createTempFolder(test)
-  const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
+  const upstream = upstreamOf(devnet)
   const open = async (name: string, roleSettings: Record<string, string>): Promise<ClusterMember> => {
     const proxy = await TcpProxy.open(nats.port)
     const port = await freePort()

@@ -104,29 +104,6 @@ describe('the tape', () => {
     expect(await late.locator('.unseen').textContent()).toContain('first published when its block was already sealed')
   })
 
-  it('has each line once, however late the history comes', async (test) => {
-    const stack = await openTestStack({}, test)
-    transfer(stack, 'TSLAc', 3)
-    const { page } = await openBoard(test, browser, 'about:blank')
-    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
-    const open = new Set<unknown>()
-    await page.route('**/v1/events?**', async (route) => {
-      open.add(route.request())
-      await isReleased
-      await route.continue()
-    })
-    page.on('requestfinished', (request) => open.delete(request))
-    await page.goto(`${stack.relay.url}/#/?types=transfer`)
-    await waitForLive(page)
-    await showTransfer(page, stack)
-    release()
-    await page.locator('[data-stage]').nth(3).waitFor()
-    await expect.poll(() => open.size).toBe(0)
-    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
-    const lines = (await shownLines(page)).filter(({ stage }) => stage !== '')
-    expect(lines.map(({ id }) => id)).toEqual((await transferKeys(stack.relay.url)).toReversed())
-  })
-
   it('collects while it is paused, and then has every line once', async (test) => {
     const stack = await openStackWithBoard(test)
     const { page, relay } = stack

@@ -96,21 +96,6 @@ const limits: readonly (readonly [string, (devnet: Devnet) => Promise<void>])[] 
     },
   ],
   [
-    'the rest of an upstream that failed',
-    async (devnet) => {
-      const failing = await openUpstream(devnet, () => true, '600')
-      const next = await openUpstream(devnet, () => false)
-      const { setClock } = await openRelay(devnet, { UPSTREAM_RPC_URL: `${failing.url},${next.url}` })
-      const answers = async (more: number) => vi.waitUntil(() => next.answered >= more, TEST_TIMEOUT_MS)
-      await answers(10)
-      const { refused } = failing
-      expect(refused).toBeGreaterThan(0)
-      await setClock()
-      await answers(next.answered + 10)
-      expect(failing.refused).toBe(refused)
-    },
-  ],
-  [
     'the delay before an upstream socket is opened again',
     async (devnet) => {
       const sockets: Socket[] = []

@@ -1,6 +1,6 @@
 import type { onTestFinished } from 'vitest'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
-import { type ChildProgram, createTempFolder, freePort, spawnRelay } from '../../support/child-program.ts'
+import { type ChildProgram, createTempFolder, freePort, spawnRelay, upstreamOf } from '../../support/child-program.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { type ReceivedUpdate, receivedUpdatesOf, upTo } from './reconnecting-readers.ts'
 
@@ -26,15 +26,13 @@ export class DeployedRelay {
 
   static async open(
     test: TestLifecycle,
-    { rpcUrl, wsUrl, url }: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>,
+    devnet: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>,
     settings: Record<string, string> = {},
   ): Promise<DeployedRelay> {
     const relay = new DeployedRelay(test, {
       PORT: String(await freePort()),
       DATA_DIR: await createTempFolder(test),
-      UPSTREAM_RPC_URL: rpcUrl,
-      UPSTREAM_WS_URL: wsUrl,
-      STOCKS_API_URL: url,
+      ...upstreamOf(devnet),
       DRAIN: `${DRAIN_MS}ms`,
       MAX_CLIENTS_PER_ADDRESS: String(MAX_CLIENTS_PER_ADDRESS),
       ...settings,

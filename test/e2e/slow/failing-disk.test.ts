@@ -4,7 +4,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, type TestContext, vi } from 'vitest'
-import { type ChildProgram, createTempFolder, spawnRelay } from '../../support/child-program.ts'
+import { type ChildProgram, createTempFolder, spawnRelay, upstreamOf } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { openDevnet, transfer } from '../../support/test-stack.ts'
@@ -26,9 +26,7 @@ async function openFailingDisk(test: TestContext) {
   const settings = {
     PORT: '0',
     DATA_DIR: dir,
-    UPSTREAM_RPC_URL: devnet.rpcUrl,
-    UPSTREAM_WS_URL: devnet.wsUrl,
-    STOCKS_API_URL: devnet.url,
+    ...upstreamOf(devnet),
     LD_PRELOAD: library,
     DISK_FAILS_WITH: mark,
     DISK_FAILS_UNDER: dir,

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { durationMs } from '../../../src/lib/units.ts'
 import { loadBoard } from '../../support/board-page.ts'
-import { ChildProgram, freePort } from '../../support/child-program.ts'
+import { ChildProgram, freePort, upstreamOf } from '../../support/child-program.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { openDevnet } from '../../support/test-stack.ts'
 import { cloneRepository } from './repository-clone.ts'
@@ -168,17 +168,14 @@ it('the relay exits with 0 on the signal of the platform', async () => {
 
 it('an idle relay has little in memory', async (test) => {
   const devnet = await openDevnet({ pace: 'manual' }, test)
-  const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
   const port = String(await freePort())
-  const env = { ...image.env, PATH: process.env.PATH, PORT: port, HOST: '127.0.0.1', DATA_DIR: ':memory:', ...upstream }
-  const node = [process.execPath, ...image.command.slice(1)]
-  const idle = new ChildProgram(['sh', '-c', 'echo "process $$"; exec "$@"', 'sh', ...node], { cwd: app, env, ...unprivileged })
+  const env = { ...image.env, PATH: process.env.PATH, PORT: port, HOST: '127.0.0.1', DATA_DIR: ':memory:', ...upstreamOf(devnet) }
+  const idle = new ChildProgram([process.execPath, ...image.command.slice(1)], { cwd: app, env, ...unprivileged })
   test.onTestFinished(() => idle.kill())
-  const [, pid] = await idle.waitForOutput('stdout', /process (\d+)/)
   await idle.listeningUrl()
   await expect.poll(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200)
   const residentMib = () => {
-    const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+    const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${idle.pid}/status`, 'utf8')) ?? []
     return Number(kilobytes) / 1_024
   }
   await expect.poll(residentMib, { timeout: IDLE_WAIT_MS }).toBeLessThan(IDLE_BOUND_MIB)

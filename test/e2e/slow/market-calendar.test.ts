@@ -14,7 +14,6 @@ const PYTHON = pathOf('python')
 const FIRST = '2000-01-01'
 /** The last day that the table knows, and so the last that can be judged. */
 const LAST = '2028-12-31'
-const SESSIONS_BOUND = 100_000
 
 const program = `
 import sys, QuantLib
@@ -103,19 +102,4 @@ it('agrees with QuantLib and zoneinfo on every state of every day, except for th
     return [names === found ? { date: day.date, expected, actual } : { date: day.date, expected: names, actual: found }]
   })
   expect(differences).toEqual(knownDifferences)
-})
-
-it('has sessions from the first day to the last that adjoin without a gap, an overlap, or the same state twice', () => {
-  const calendar = new MarketCalendar()
-  const faults: string[] = []
-  let session = calendar.sessionAt(judgedDays[0]?.hours[0] ?? 0)
-  let sessions = 1
-  for (; session.ends_at !== session.valid_to && sessions < SESSIONS_BOUND; sessions += 1) {
-    const next = calendar.sessionAt(Date.parse(session.ends_at ?? '') / 1_000)
-    if (next.started_at !== session.ends_at || next.state === session.state)
-      faults.push(`${session.started_at} to ${session.ends_at}`)
-    session = next
-  }
-  expect(faults).toEqual([])
-  expect(sessions).toBe(30_689)
 })

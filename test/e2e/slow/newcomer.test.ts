@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { loadBoard } from '../../support/board-page.ts'
-import { ChildProgram } from '../../support/child-program.ts'
+import { ChildProgram, upstreamOf } from '../../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
 import { openDevnet } from '../../support/test-stack.ts'
 import { cloneRepository } from './repository-clone.ts'
@@ -66,8 +66,7 @@ it('an interrupt to the process group ends the relay with exit code 0', async ()
 it('the built-in chain left no folder, so a real chain afterwards finds no tape of it', async ({ onTestFinished }) => {
   expect(existsSync(join(clone, 'data'))).toBe(false)
   const devnet = await openDevnet({}, { onTestFinished })
-  const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
-  relay = new ChildProgram(['npm', 'start', '--', '--port', '0'], { cwd: clone, env: { ...process.env, ...upstream } })
+  relay = new ChildProgram(['npm', 'start', '--', '--port', '0'], { cwd: clone, env: { ...process.env, ...upstreamOf(devnet) } })
   const host = new URL(await relay.listeningUrl()).host
   const listener = await listenNdjson(`http://${host}/v1/stream/AAPLc?format=ndjson`)
   onTestFinished(() => listener.close())

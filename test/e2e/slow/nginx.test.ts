@@ -30,7 +30,6 @@ it('a browser survives a downtime after which it would give up without the retry
   await kept.until(() => lives(kept) === 2 && moved(), 'live again and the transfer')
   expect(resumeResultsOf(kept)).toEqual(['none', 'full'])
   expect(lives(lost)).toBe(1)
-  process.stdout.write('a browser survived a downtime behind nginx\n')
 })
 
 const sse = { accept: 'text/event-stream' }

@@ -58,13 +58,6 @@ describe('the files of the package', () => {
     expect(readdirSync(join(installed.folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['stocktape'])
   })
 
-  it('include the license of each package that is in the program', () => {
-    const licenses = readFileSync(join(installed.root, 'dist/licenses.md'), 'utf8')
-    const named = [...licenses.matchAll(/^## (\S+) - .*\((.+)\)$/gm)].map(([, name]) => name)
-    expect(named).toEqual(expect.arrayContaining(['@nats-io/transport-node', 'hono', 'pino', 'rxjs', 'viem', 'ws', 'zod']))
-    expect(licenses).toContain('Apache License')
-  })
-
   it('include what the program reads, and are few bytes', () => {
     const read = globSync('**/*', { cwd: join(repositoryRoot, 'src') }).filter(
       (file) => /\.(?!tsx?$)\w+$/.test(file) && !file.startsWith('board/'),
@@ -85,11 +78,6 @@ describe('the program of the package', () => {
       stderr: '',
     })
     expect((await installed.run('help', 'conform')).stdout).toMatch(/^stocktape conform /)
-  })
-
-  it('names an unknown command in one line, with exit code 2', async () => {
-    const stderr = "stocktape: 'srve' is not a command. Did you mean serve? Try --help.\n"
-    expect(await installed.run('srve')).toEqual({ code: 2, stdout: '', stderr })
   })
 
   it('serves the built-in chain and its documents', async () => {

@@ -37,7 +37,6 @@ async function openUniswap() {
   const byCalls = readerOf(anvil.rpcUrl, callMethods)
   const fromStorage = readerOf(await openProxyWithoutCalls(anvil.rpcUrl))
   const signal = new AbortController().signal
-  const readByCalls = (pools: readonly Pool[]) => byCalls.read(pools, 'latest', signal)
   /** Reads in both ways, which differ in the fee of a v3 pool alone. */
   const read = async (pools: readonly Pool[], tag: 'pending' | 'latest' = 'latest') => {
     const called = await byCalls.read(pools, tag, signal)
@@ -50,7 +49,7 @@ async function openUniswap() {
     }
     return called
   }
-  return { anvil, uniswap, read, readByCalls, callMethods }
+  return { anvil, uniswap, read, callMethods }
 }
 
 /** A reader, and the methods that it used. */
@@ -233,33 +232,6 @@ describe('pools of Uniswap', () => {
     expect(new Set(await check(read, all))).toEqual(new Set(['empty']))
   })
 
-  it.each(['openV3', 'openV4'] as const)('are quoted as by its SDK with their price at its bounds: %s', async (open) => {
-    const { uniswap, read } = await openUniswap()
-    const pools = [await uniswap[open](100, 1, MIN), await uniswap[open](101, 1, MAX - 1n)]
-    const all: Traded[] = pools.map((pool) => ({ pool, sides: sidesOf(pool, uniswap.tokens), positions: [], accepted: 0 }))
-    const seen = new Map<bigint, Set<string>>()
-    const look = async () => {
-      for (const each of all) {
-        const { sqrtPriceX96, liquidity } = await each.pool.state()
-        expect(liquidity).toBe(10n ** 10n)
-        const states = await check(read, [each])
-        seen.set(sqrtPriceX96, new Set([...(seen.get(sqrtPriceX96) ?? []), ...states]))
-      }
-    }
-    for (const { pool } of all) expect(await pool.mint(-MAX_TICK, MAX_TICK, 10n ** 10n)).toBe(true)
-    await look()
-    for (const { pool } of all) {
-      const { sqrtPriceX96 } = await pool.state()
-      expect(await pool.swap(sqrtPriceX96 > Q96, EVERYTHING, Q96)).toBe(true)
-    }
-    await look()
-    for (const [index, { pool }] of all.entries())
-      expect(await pool.swap(index === 0, EVERYTHING, index === 0 ? MIN + 1n : MAX - 1n)).toBe(true)
-    await look()
-    expect([...seen.keys()]).toEqual([MIN, MAX - 1n, Q96, MIN + 1n])
-    expect(seen.get(MIN)).toEqual(new Set(['empty']))
-  })
-
   it('show a swap before it is sealed, and are as before if it is dropped', async () => {
     const { anvil, uniswap, read } = await openUniswap()
     const pools = [await uniswap.openV3(3_000, 60, Q96), await uniswap.openV4(3_000, 60, Q96)]
@@ -284,31 +256,5 @@ describe('pools of Uniswap', () => {
     expect(await rootsAt('latest')).toEqual({ block: { number: head, isSealed: true }, roots: before })
     for (const hash of swaps) await anvil.rpc('anvil_dropTransaction', hash)
     expect(await rootsAt('pending')).toEqual({ block: { number: head + 1, isSealed: false }, roots: before })
-    for (const pool of pools)
-      await anvil.rpc('eth_sendTransaction', { from: ACCOUNTS[0], gas: '0x1e8480', ...pool.swapCall(true, 10n ** 15n, MIN + 1n) })
-    await anvil.rpc('evm_mine')
-    expect(await rootsAt('latest')).toEqual({ block: { number: head + 1, isSealed: true }, roots: pending.roots })
-  })
-
-  it('that are none, or of other tokens, are unreadable', async () => {
-    const { uniswap, read, readByCalls } = await openUniswap()
-    const { tokens, manager } = uniswap
-    const [side] = sidesOf(await uniswap.openV3(500, 10, Q96), tokens)
-    if (!side) throw new Error('the pool has no sides')
-    const noId: Hex = `0x${'14'.repeat(32)}`
-    const noPools: readonly Pool[] = [
-      { ...side, id: `0x${'00'.repeat(19)}01` },
-      { ...side, kind: 'uniswap_v4', id: noId, manager },
-      { ...side, kind: 'uniswap_v4', id: noId, manager: side.token },
-    ]
-    const { pools } = await read(noPools)
-    expect([...pools.values()]).toEqual(noPools.map(() => ({ kind: 'unreadable', reason: 'sqrtPriceX96 is 0' })))
-    const wrong = { ...side, token: manager }
-    const reason = `pool ${side.id} trades ${tokens.join(' and ')}, not ${manager} and ${side.currency.address}`
-    const called = await readByCalls([wrong, { ...side, kind: 'slipstream' }])
-    expect([...called.pools.values()]).toEqual([
-      { kind: 'unreadable', reason },
-      { kind: 'read', sqrtPriceX96: Q96, liquidity: 0n, feeBps: '5' },
-    ])
   })
 })

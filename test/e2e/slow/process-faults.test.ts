@@ -4,7 +4,7 @@ import { closeSync, constants, openSync, readdirSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, type TestContext, vi } from 'vitest'
-import { ChildProgram, createTempFolder, spawnRelay, startCommand } from '../../support/child-program.ts'
+import { ChildProgram, createTempFolder, spawnRelay, startCommand, upstreamOf } from '../../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
 import { openDevnet, tapeUpdatesOf, transfer } from '../../support/test-stack.ts'
 import { brokenPrevChains } from './reconnecting-readers.ts'
@@ -31,7 +31,7 @@ async function openChain(test: TestContext) {
   const devnet = await openDevnet({ pace: 'manual' }, test)
   const settings = {
     ...{ PORT: '0', DATA_DIR: await createTempFolder(test), STOCKS_REFRESH: '100ms', DRAIN: '1s' },
-    ...{ UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
+    ...upstreamOf(devnet),
   }
   const start = (more: Record<string, string> = {}) => spawnRelay(test, { ...settings, ...more })
   return { devnet, settings, start }

@@ -84,7 +84,7 @@ async function readUntil(lines: AsyncGenerator<string, never>, pattern: RegExp):
   while (!pattern.test((await lines.next()).value));
 }
 
-describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) => {
+describe.each(proxies)('behind $name', ({ open, withTimeout, withCache }) => {
   const openBehind = async (test: TestLifecycle, settings = {}, edit?: Edit, options: DevnetOptions = { pace: 'manual' }) => {
     const devnet = await openDevnet(options, test)
     const relay = await DeployedRelay.open(test, devnet, settings)
@@ -107,7 +107,6 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
       ])
     }
     for (const listener of listeners) expect(listener.messagesOf('transfer')).toHaveLength(TRANSFER_COUNT)
-    process.stdout.write(`${TRANSFER_COUNT} transfers passed ${name} one by one, over four transports\n`)
   })
 
   it('heartbeats keep silent streams open', async (test) => {
@@ -122,7 +121,6 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
       await listener.until(() => listener.messagesOf('heartbeat').length > READ_TIMEOUT_S, 'one more heartbeat')
     transfer({ devnet })
     await Promise.all([...listeners.map((listener) => listener.waitFor('transfer')), readUntil(lines, / transfer /)])
-    process.stdout.write(`heartbeats kept four silent streams open through ${name}; one without them was cut\n`)
   })
 
   it('the last id and the bye pass, over restarts of the relay', async (test) => {
@@ -155,7 +153,6 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
       expect(reader.connections[1]?.messagesOf('bye'), reader.name).toEqual([])
     }
     expect(ws.closeResults[0]?.code).toBe(4_200)
-    process.stdout.write(`${tape.length} updates passed ${name} over two restarts\n`)
   })
 
   it('a stream comes over TLS and HTTP/2, and a key is in no log', async (test) => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
-import { ChildProgram, createTempFolder, freePort, startCommand } from '../../support/child-program.ts'
+import { createTempFolder, freePort, spawnRelay, upstreamOf } from '../../support/child-program.ts'
 import { hasNats, NatsServer } from '../../support/nats-server.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
 import { fetchDocumented, openDevnet, tapeUpdatesOf } from '../../support/test-stack.ts'
@@ -16,62 +16,38 @@ vi.setConfig({ testTimeout: 60_000 })
 const WORKERS = 2
 const WAIT = { timeout: 15_000, interval: 50 }
 
-class WorkingRelay {
-  readonly #program: ChildProgram
-  readonly #pid: number
-  readonly url: string
+/** The processes that a process started. */
+const childrenOf = (pid: number): readonly number[] =>
+  readdirSync(`/proc/${pid}/task`)
+    .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').trim().split(' '))
+    .filter((child) => child !== '')
+    .map(Number)
 
-  private constructor(program: ChildProgram, pid: number, url: string) {
-    this.#program = program
-    this.#pid = pid
-    this.url = url
-  }
-
-  static async open(test: TestContext, devnet: Devnet, settings: Record<string, string> = {}): Promise<WorkingRelay> {
-    const env = {
-      ...{ PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'warn', DRAIN: '2s', WORKERS: String(WORKERS) },
-      ...upstreamOf(devnet),
-      ...{ DATA_DIR: await createTempFolder(test), STOCKS_REFRESH: '1s', ...settings },
-    }
-    const program = new ChildProgram(['sh', '-c', 'echo "process $$"; exec "$@"', 'sh', ...startCommand], { env })
-    test.onTestFinished(async ({ task }) => {
-      await program.kill()
-      if (task.result?.state === 'fail') process.stderr.write(`The relay printed: ${program.stdout}${program.stderr}\n`)
-    })
-    const [, pid] = await program.waitForOutput('stdout', /process (\d+)/)
-    return new WorkingRelay(program, Number(pid), await program.listeningUrl())
-  }
-
-  get log(): string {
-    return this.#program.stderr
-  }
-
-  /** The processes that serve, without the one that writes. */
-  get workers(): readonly number[] {
-    const tasks = readdirSync(`/proc/${this.#pid}/task`)
-    const children = tasks.flatMap((task) => readFileSync(`/proc/${this.#pid}/task/${task}/children`, 'utf8').trim().split(' '))
-    return children.filter((child) => child !== '').map(Number)
-  }
-
-  kill(pid = this.#pid): void {
-    process.kill(pid, 'SIGKILL')
-  }
-
-  signal(name: NodeJS.Signals): void {
-    process.kill(this.#pid, name)
-  }
-
-  /** Ends as an operator ends it. Resolves with the exit code. */
-  async stop(): Promise<number | null> {
-    this.signal('SIGTERM')
-    return this.#program.waitForExit()
+async function openRelay(test: TestContext, devnet: Devnet, settings: Record<string, string> = {}) {
+  const program = spawnRelay(test, {
+    ...{ PORT: '0', DRAIN: '2s', WORKERS: String(WORKERS), ...upstreamOf(devnet) },
+    ...{ DATA_DIR: await createTempFolder(test), STOCKS_REFRESH: '1s', ...settings },
+  })
+  const url = await program.listeningUrl()
+  // A signal of the program would reach its workers too.
+  const signal = (name: NodeJS.Signals, pid = program.pid) => process.kill(pid, name)
+  return {
+    ...{ url, signal },
+    kill: (pid = program.pid) => signal('SIGKILL', pid),
+    /** Ends as an operator ends it. Resolves with the exit code. */
+    stop: () => {
+      signal('SIGTERM')
+      return program.waitForExit()
+    },
+    get log() {
+      return program.stderr
+    },
+    /** The processes that serve, without the one that writes. */
+    get workers() {
+      return childrenOf(program.pid)
+    },
   }
 }
-
-const upstreamOf = ({ rpcUrl, wsUrl, url }: Devnet) => ({ UPSTREAM_RPC_URL: rpcUrl, UPSTREAM_WS_URL: wsUrl, STOCKS_API_URL: url })
-
-const startRelayWith = (settings: Record<string, string>): ChildProgram =>
-  new ChildProgram(startCommand, { env: { PATH: process.env.PATH, LOG_LEVEL: 'error', WORKERS: String(WORKERS), ...settings } })
 
 const openBusyDevnet = (test: TestContext): Promise<Devnet> =>
   openDevnet({ pace: 'clock', flashblockMs: 100, blockMs: 500, transactionsPerFlashblock: 2 }, test)
@@ -107,7 +83,7 @@ const textsOf = (listener: TestListener) =>
 
 describe('a relay with two workers', () => {
   it('gives every listener the same bytes, whichever worker serves it, and counts all of them', async (test) => {
-    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
+    const relay = await openRelay(test, await openBusyDevnet(test))
     expect(relay.workers).toHaveLength(WORKERS)
     const listeners = await listenMany(test, relay.url, 12)
     for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 60, '60 updates')
@@ -129,7 +105,7 @@ describe('a relay with two workers', () => {
   })
 
   it('goes on when a worker is killed: its clients come back, the others notice nothing', async (test) => {
-    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
+    const relay = await openRelay(test, await openBusyDevnet(test))
     const listeners = await listenMany(test, relay.url, 12)
     for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
     const closed = new Set<TestListener>()
@@ -159,7 +135,7 @@ describe('a relay with two workers', () => {
   })
 
   it('answers or closes every connection that is opened while a worker dies', async (test) => {
-    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
+    const relay = await openRelay(test, await openBusyDevnet(test))
     const [victim = 0] = relay.workers
     relay.kill(victim)
     const requests = Array.from({ length: 10 }, () => fetch(`${relay.url}/healthz`).then((response) => response.text()))
@@ -170,7 +146,7 @@ describe('a relay with two workers', () => {
   it('bounds connections and requests of one address across its workers', async (test) => {
     const bound = 5
     const settings = { MAX_CLIENTS_PER_ADDRESS: String(bound), RPC_RATE: '50' }
-    const relay = await WorkingRelay.open(test, await openBusyDevnet(test), settings)
+    const relay = await openRelay(test, await openBusyDevnet(test), settings)
     const codes = await Promise.all(connectMany(test, relay.url, 4 * bound).map(({ code }) => code))
     expect(codes.toSorted()).toEqual([...Array(bound).fill(0), ...Array(3 * bound).fill(4102)])
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
@@ -189,7 +165,7 @@ describe('a relay with two workers', () => {
 
   it('accepts a token of one worker in all of them', async (test) => {
     const [key, headers] = ['one', { authorization: 'Bearer one' }]
-    const relay = await WorkingRelay.open(test, await openBusyDevnet(test), { API_KEYS: key })
+    const relay = await openRelay(test, await openBusyDevnet(test), { API_KEYS: key })
     const { json } = await fetchDocumented(`${relay.url}/v1/token`, { method: 'POST', headers })
     const { token } = json as { token: string }
     // One connection after the other goes to the next worker.
@@ -198,7 +174,7 @@ describe('a relay with two workers', () => {
   })
 
   it('ends with its signal, and its workers with it: every listener gets its position', async (test) => {
-    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
+    const relay = await openRelay(test, await openBusyDevnet(test))
     const listeners = await listenMany(test, relay.url, 6)
     const workers = relay.workers
     expect(await relay.stop()).toBe(0)
@@ -208,7 +184,7 @@ describe('a relay with two workers', () => {
 
   it('is unready before it stops, in a worker too that starts only then', async (test) => {
     const PORT = String(await freePort())
-    const relay = await WorkingRelay.open(test, await openBusyDevnet(test), { PORT, PRE_DRAIN: '1m' })
+    const relay = await openRelay(test, await openBusyDevnet(test), { PORT, PRE_DRAIN: '1m' })
     const { workers } = relay
     relay.signal('SIGTERM')
     for (const pid of workers) relay.kill(pid)
@@ -217,18 +193,11 @@ describe('a relay with two workers', () => {
     await vi.waitFor(async () => expect(await answer()).toMatchObject({ status: 'unready', reasons: ['stopping'] }), WAIT)
   })
 
-  it('leaves no worker behind when the process that writes is killed', async (test) => {
-    const relay = await WorkingRelay.open(test, await openBusyDevnet(test))
-    const workers = relay.workers
-    relay.kill()
-    await vi.waitFor(() => expect(workers.filter(isRunning)).toEqual([]), WAIT)
-  })
-
   it('replaces its workers after the temporary files were removed, and their limits hold', async (test) => {
     const bound = 4
     const [TMPDIR, PORT] = [await createTempFolder(test), String(await freePort())]
     const settings = { TMPDIR, PORT, MAX_CLIENTS_PER_ADDRESS: String(bound) }
-    const relay = await WorkingRelay.open(test, await openBusyDevnet(test), settings)
+    const relay = await openRelay(test, await openBusyDevnet(test), settings)
     const first = connectMany(test, relay.url, bound)
     expect(await Promise.all(first.map(({ code }) => code))).toEqual(Array(bound).fill(0))
     for (const name of readdirSync(TMPDIR)) rmSync(join(TMPDIR, name), { recursive: true })
@@ -252,13 +221,13 @@ describe('a relay with two workers', () => {
     const others = ['stocktape-usage-abcdef', `stocktape-usage-${process.pid}-abcdef`, 'stocktape-workers-x1-abcdef']
     for (const name of others) mkdirSync(join(TMPDIR, name))
     const settings = { TMPDIR, DATA_DIR: ':memory:' }
-    const killed = await WorkingRelay.open(test, devnet, settings)
+    const killed = await openRelay(test, devnet, settings)
     const { workers } = killed
     killed.kill()
     await vi.waitFor(() => expect(workers.filter(isRunning)).toEqual([]), WAIT)
     const left = readdirSync(TMPDIR).filter((name) => !others.includes(name))
     expect(left.length).toBeGreaterThan(0)
-    const next = await WorkingRelay.open(test, devnet, settings)
+    const next = await openRelay(test, devnet, settings)
     expect(readdirSync(TMPDIR).filter((name) => left.includes(name))).toEqual([])
     expect(await next.stop()).toBe(0)
     expect(readdirSync(TMPDIR).toSorted()).toEqual(others.toSorted())
@@ -267,9 +236,8 @@ describe('a relay with two workers', () => {
   it('refuses a folder that another relay uses, and leaves that alone', async (test) => {
     const devnet = await openBusyDevnet(test)
     const DATA_DIR = await createTempFolder(test)
-    const first = await WorkingRelay.open(test, devnet, { DATA_DIR })
-    const second = startRelayWith({ ...upstreamOf(devnet), DATA_DIR, PORT: '0' })
-    test.onTestFinished(() => second.kill())
+    const first = await openRelay(test, devnet, { DATA_DIR })
+    const second = spawnRelay(test, { ...upstreamOf(devnet), DATA_DIR, PORT: '0', WORKERS: String(WORKERS) })
     expect(await second.waitForExit()).toBe(2)
     expect(second.stderr).toMatch(/^stocktape: DATA_DIR .* is in use by another stocktape[^\n]*\n$/)
     // A worker that is replaced now needs the folder.
@@ -282,9 +250,9 @@ describe('a relay with two workers', () => {
 
   it('says in one line that its port is in use', async (test) => {
     const devnet = await openBusyDevnet(test)
-    const { url } = await WorkingRelay.open(test, devnet)
-    const second = startRelayWith({ ...upstreamOf(devnet), PORT: new URL(url).port, DATA_DIR: ':memory:' })
-    test.onTestFinished(() => second.kill())
+    const { url } = await openRelay(test, devnet)
+    const more = { PORT: new URL(url).port, DATA_DIR: ':memory:', WORKERS: String(WORKERS) }
+    const second = spawnRelay(test, { ...upstreamOf(devnet), ...more })
     expect(await second.waitForExit()).toBe(2)
     expect(second.stderr).toMatch(/^stocktape: port \d+ on 127\.0\.0\.1 is in use[^\n]*\n$/)
   })
@@ -293,9 +261,7 @@ describe('a relay with two workers', () => {
     const folder = await createTempFolder(test)
     writeFileSync(join(folder, 'token'), 'from-file\n')
     writeFileSync(join(folder, 'env'), `METRICS_TOKEN_FILE=${join(folder, 'token')}\nTRUSTED_PROXIES=127.0.0.1\n`)
-    const env = { PATH: process.env.PATH, WORKERS: String(WORKERS), PORT: '0', TMPDIR: folder }
-    const relay = new ChildProgram([...startCommand, '--env-file', join(folder, 'env')], { env })
-    test.onTestFinished(() => relay.kill())
+    const relay = spawnRelay(test, { WORKERS: String(WORKERS), PORT: '0', TMPDIR: folder }, ['--env-file', join(folder, 'env')])
     const url = await relay.listeningUrl()
     expect(relay.stdout).toContain('the tape is in memory\n')
     const statusFor = async (token: string) => {
@@ -314,8 +280,8 @@ describe('a relay with two workers', () => {
     const devnet = await openBusyDevnet(test)
     const nats = await NatsServer.start()
     test.onTestFinished(() => nats.remove())
-    await WorkingRelay.open(test, devnet, { NATS_URL: nats.url, ROLE: 'ingest', WORKERS: '1' })
-    const edge = await WorkingRelay.open(test, devnet, { NATS_URL: nats.url, ROLE: 'edge' })
+    await openRelay(test, devnet, { NATS_URL: nats.url, ROLE: 'ingest', WORKERS: '1' })
+    const edge = await openRelay(test, devnet, { NATS_URL: nats.url, ROLE: 'edge' })
     const listeners = await listenMany(test, edge.url, 6)
     for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 30, '30 updates')
     await nats.kill()

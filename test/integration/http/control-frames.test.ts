@@ -1,16 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { transfer } from '../../support/test-stack.ts'
-import type { RawWebSocketClient } from './raw-websocket-client.ts'
 import { sharedRelayForFile } from './shared-relay.ts'
 import { CONTROL_BOUND_BYTES, closeFrame, encodeFrame, opcodes } from './websocket-frames.ts'
 
 const sharedRelay = sharedRelayForFile()
-
-/** Messages and pings that a client may send in a burst. */
-const MESSAGES_AT_ONCE = 50
-
-const pongPayloadsOf = ({ frames }: RawWebSocketClient): readonly string[] =>
-  frames.flatMap((frame) => (frame.kind === 'pong' ? [frame.payload.toString()] : []))
 
 describe('a ping', () => {
   it.each([0, 1, CONTROL_BOUND_BYTES - 1, CONTROL_BOUND_BYTES])('of %i bytes is answered with the same bytes', async (length) => {
@@ -18,18 +11,6 @@ describe('a ping', () => {
     const payload = Buffer.from(Array.from({ length }, (_, at) => 255 - at))
     client.sendFrames({ opcode: opcodes.ping, payload })
     expect((await client.waitForFrame('pong')).payload).toEqual(payload)
-  })
-
-  it('is answered up to the rate limit, one by one or in one write', async () => {
-    const payloads = Array.from({ length: MESSAGES_AT_ONCE }, (_, at) => `${at}`)
-    const [patient, hasty] = await Promise.all([sharedRelay.openWebSocket(), sharedRelay.openWebSocket()])
-    hasty.connection.send(Buffer.concat(payloads.map((payload) => encodeFrame({ opcode: opcodes.ping, payload }))))
-    for (const payload of payloads) {
-      patient.sendFrames({ opcode: opcodes.ping, payload })
-      await patient.waitForFrame('pong', (pong) => pong.payload.toString() === payload)
-    }
-    await hasty.waitForFrame('pong', ({ payload }) => payload.toString() === payloads.at(-1))
-    for (const client of [patient, hasty]) expect(pongPayloadsOf(client)).toEqual(payloads)
   })
 })
 
@@ -80,10 +61,8 @@ describe.each(['ping', 'pong'] as const)('a flood of %ss', (kind) => {
 
 describe('a close frame', () => {
   it.each<[number, string]>([
-    ...[1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999].map((code): [number, string] => [
-      code,
-      'done',
-    ]),
+    [1001, 'done'],
+    [4999, 'done'],
     [1000, `${'é'.repeat(61)}.`],
   ])('with %i is answered with the same code, and the connection ends', async (code, reason) => {
     const client = await sharedRelay.openLive('?symbols=AAPLc')
@@ -97,14 +76,6 @@ describe('a close frame', () => {
     expect(await client.waitForClose()).toEqual({ code: 1005, reason: '' })
   })
 
-  it('is the last frame that the relay reads', async () => {
-    const client = await sharedRelay.openWebSocket()
-    const late = encodeFrame({ payload: JSON.stringify({ type: 'ping', req: 'late' }) })
-    client.connection.send(Buffer.concat([closeFrame(1000), late, closeFrame(1001), encodeFrame({ rsv: 7 })]))
-    expect((await client.waitForClose()).code).toBe(1000)
-    expect(client.listener.messagesOf('pong')).toEqual([])
-  })
-
   it('is the last frame that the relay sends, under load too', async () => {
     const client = await sharedRelay.openLive('?symbols=*&types=*')
     transfer(sharedRelay.stack, 'AAPLc', 50)
@@ -113,13 +84,6 @@ describe('a close frame', () => {
     await client.waitForClose()
     transfer(sharedRelay.stack, 'AAPLc', 50)
     expect(client.frames.findIndex(({ kind }) => kind === 'close')).toBe(client.frames.length - 1)
-  })
-
-  it('in the middle of a fragmented message is answered', async () => {
-    const client = await sharedRelay.openWebSocket()
-    client.sendFrames({ payload: '{', fin: false })
-    client.connection.send(closeFrame(1000))
-    expect((await client.waitForClose()).code).toBe(1000)
   })
 
   it('of the relay follows a bye and ends the connection, answered or not', async () => {

@@ -19,25 +19,14 @@ async function sendHandshake(...how: Parameters<typeof handshakeRequest>): Promi
 describe('a refused handshake', () => {
   it.each([
     ['without a key', 400, '/v1/ws', { 'sec-websocket-key': null }],
-    ['with an empty key', 400, '/v1/ws', { 'sec-websocket-key': '' }],
     ['with a key of 15 bytes', 400, '/v1/ws', { 'sec-websocket-key': Buffer.alloc(15).toString('base64') }],
-    ['with a key of 17 bytes', 400, '/v1/ws', { 'sec-websocket-key': Buffer.alloc(17).toString('base64') }],
-    ['with a key that is not base64', 400, '/v1/ws', { 'sec-websocket-key': '!!!!!!!!!!!!!!!!!!!!!!==' }],
     ['without a version', 400, '/v1/ws', { 'sec-websocket-version': null }],
-    ['of version 0', 400, '/v1/ws', { 'sec-websocket-version': '0' }],
     ['of version 7', 400, '/v1/ws', { 'sec-websocket-version': '7' }],
-    ['of version 14', 400, '/v1/ws', { 'sec-websocket-version': '14' }],
-    ['of a version that is not a number', 400, '/v1/ws', { 'sec-websocket-version': 'thirteen' }],
     ['by POST', 400, '/v1/ws', { start: 'POST' }],
-    ['by HEAD', 400, '/v1/ws', { start: 'HEAD' }],
     ['with a subprotocol that is not a token', 400, '/v1/ws', { 'sec-websocket-protocol': 'stocktape v1' }],
-    ['with an empty subprotocol', 400, '/v1/ws', { 'sec-websocket-protocol': '' }],
-    ['with the same subprotocol twice', 400, '/v1/ws', { 'sec-websocket-protocol': 'stocktape.v1, stocktape.v1' }],
     ['at another path', 404, '/v1/stream', {}],
     ['at the root', 404, '/', {}],
     ['at the path with a trailing slash', 404, '/v1/ws/', {}],
-    ['at the path with two slashes before it', 404, '//v1/ws', {}],
-    ['at the path in upper case', 404, '/V1/WS', {}],
     ['at *', 404, '*', {}],
   ])('%s is answered with %i, and the connection ends', async (_, status, path, headers) => {
     const raw = await sharedRelay.connect()
@@ -69,8 +58,6 @@ describe('an upgrade to another protocol', () => {
   it.each([
     ['h2c', 426, '/v1/ws', { connection: 'Upgrade, HTTP2-Settings', 'http2-settings': 'AAMAAABkAARAAAAAAAIAAAAA' }],
     ['h2c', 200, '/healthz', {}],
-    ['h2c', 404, '/v1/stream/APPL', {}],
-    ['TLS/1.0', 426, '/v1/ws', {}],
     ['websocket, h2c', 426, '/v1/ws', {}],
     ['', 426, '/v1/ws', { connection: 'keep-alive' }],
   ])('%s is ignored: the answer is %i over HTTP/1.1, at %s', async (upgrade, status, path, headers) => {
@@ -85,24 +72,11 @@ describe('an upgrade to another protocol', () => {
 
 describe('a handshake', () => {
   it.each([
-    ['alone', 'stocktape.v1', 'stocktape.v1'],
-    ['first', 'stocktape.v1, other', 'stocktape.v1'],
     ['among others', 'graphql-ws,stocktape.v1 , other', 'stocktape.v1'],
-    ['last', 'other,stocktape.v1', 'stocktape.v1'],
     ['not', 'stocktape.v2, stocktape', undefined],
-    ['in upper case', 'STOCKTAPE.V1', undefined],
   ])('that offers the subprotocol %s gets it or none', async (_, offered, selected) => {
     const { status, headers } = await sendHandshake('/v1/ws', { 'sec-websocket-protocol': offered })
     expect([status, headers.get('sec-websocket-protocol')]).toEqual([101, selected])
-  })
-
-  it('may write header names and values in any case', async () => {
-    const raw = await sharedRelay.connect()
-    const lines = handshakeRequest()
-      .replace('upgrade: websocket', 'UPGRADE: WebSocket')
-      .replace('connection: Upgrade', 'CONNECTION: keep-alive, UPGRADE')
-    raw.send(lines)
-    expect((await raw.responseHead()).status).toBe(101)
   })
 
   it('may come one byte at a time', async () => {
@@ -116,12 +90,6 @@ describe('a handshake', () => {
     expect(status).toBe(200)
     raw.send(handshakeRequest())
     expect((await raw.responseHead()).status).toBe(101)
-  })
-
-  it('may come from any origin', async () => {
-    for (const origin of ['https://example.com', 'null', 'http://127.0.0.1']) {
-      expect((await sendHandshake('/v1/ws', { origin })).status).toBe(101)
-    }
   })
 
   it('with a body is refused or closed; the body is never read as a request', async () => {
@@ -146,17 +114,6 @@ describe('a handshake', () => {
       }
     })
   }, 60_000)
-
-  it('leaves nothing behind when it is refused and reset', async () => {
-    await sharedRelay.expectNothingLeftAfter(async () => {
-      for (let round = 0; round < 200; round += 1) {
-        const raw = await sharedRelay.connect()
-        raw.send(handshakeRequest('/v1/ws', { 'sec-websocket-version': '7' }))
-        if (round % 2) await new Promise(setImmediate)
-        raw.reset()
-      }
-    })
-  })
 
   it('frees its socket when it is refused, though the client never closes its half', async () => {
     const before = sharedRelay.openDescriptorCount()

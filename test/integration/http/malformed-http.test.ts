@@ -30,16 +30,10 @@ describe('input that is not HTTP', () => {
     ['a TLS handshake', CLIENT_HELLO],
     ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['random bytes', Buffer.from(Array.from({ length: 512 }, (_, at) => (at * 167 + 13) % 256))],
-    ['zeros', Buffer.alloc(64)],
-    ['an SSH greeting', 'SSH-2.0-OpenSSH_9.2\r\n'],
     ['a PROXY line', 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET / HTTP/1.1\r\nhost: relay\r\n\r\n'],
     ['a JSON-RPC request alone', '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}\r\n\r\n'],
     ['HTTP/1.2', 'GET /healthz HTTP/1.2\r\nhost: relay\r\n\r\n'],
-    ['HTTP/9.9', 'GET /healthz HTTP/9.9\r\nhost: relay\r\n\r\n'],
     ['an unknown method', 'FETCH /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
-    ['a method in lower case', 'get /healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
-    ['a path without a slash', 'GET healthz HTTP/1.1\r\nhost: relay\r\n\r\n'],
-    ['a path with a space', 'GET /health z HTTP/1.1\r\nhost: relay\r\n\r\n'],
     ['a path with NUL', 'GET /health\0z HTTP/1.1\r\nhost: relay\r\n\r\n'],
   ])('such as %s is answered with 400, and the connection ends', async (_, bytes) => {
     expect(await expectRefusal(bytes)).toBe(400)
@@ -52,19 +46,10 @@ describe('an ambiguous request', () => {
     ['a length and chunks', ['content-length: 5', 'transfer-encoding: chunked'], `0\r\n\r\n${smuggled}`],
     ['chunks and a length', ['transfer-encoding: chunked', 'content-length: 5'], `0\r\n\r\n${smuggled}`],
     ['two lengths', ['content-length: 0', `content-length: ${smuggled.length}`], smuggled],
-    ['two lengths in one line', [`content-length: 0, ${smuggled.length}`], smuggled],
-    ['a length with a sign', [`content-length: +${smuggled.length}`], smuggled],
     ['a negative length', ['content-length: -1'], smuggled],
-    ['a length that is not decimal', ['content-length: 0x10'], smuggled],
-    ['a length that overflows', ['content-length: 99999999999999999999'], smuggled],
     ['chunks of an unknown coding', ['transfer-encoding: chunked, cow'], `0\r\n\r\n${smuggled}`],
-    ['chunks named after a tab', ['transfer-encoding:\tchunked', 'content-length: 5'], `0\r\n\r\n${smuggled}`],
-    ['a folded header', ['x-folded: one', ' content-length: 5'], smuggled],
     ['a folded length', ['content-length:', ' 5'], smuggled],
     ['a space before the colon', ['content-length : 5'], smuggled],
-    ['a header without a colon', ['content-length'], smuggled],
-    ['a header without a name', [': 5'], smuggled],
-    ['a header with a space in its name', ['content length: 5'], smuggled],
     ['a header with NUL in it', ['x-odd: a\0b'], smuggled],
     ['a header with CR in it', ['x-odd: a\rcontent-length: 5'], smuggled],
     ['a header that ends with LF alone', ['x-odd: a\ncontent-length: 5'], smuggled],
@@ -74,7 +59,6 @@ describe('an ambiguous request', () => {
 
   it.each([
     ['a chunk whose size is not a number', `zz\r\n${smuggled}`],
-    ['a chunk whose size overflows', `ffffffffffffffffff\r\n${smuggled}`],
     ['a chunk that is longer than it says', `1\r\nab\r\n0\r\n\r\n${smuggled}`],
     ['a chunk that ends with LF alone', `1\na\n0\n\n${smuggled}`],
   ])('with %s is answered at most, and the bytes behind it are not a request', async (_, chunks) => {
@@ -94,7 +78,6 @@ describe('an ambiguous request', () => {
 
   it.each([
     ['no host', 'GET /healthz HTTP/1.1\r\n\r\n'],
-    ['no host in HTTP/1.0', 'GET /nothing HTTP/1.0\r\n\r\n'],
     ['no version', 'GET /healthz\r\n\r\n'],
     ['lines that end with LF alone', 'GET /healthz HTTP/1.1\nhost: relay\n\n'],
     ['an invalid host', 'GET /healthz HTTP/1.1\r\nhost: a b\r\nconnection: close\r\n\r\n'],
@@ -107,8 +90,6 @@ describe('an ambiguous request', () => {
 describe('a request that is too large', () => {
   it.each([
     ['one header', formatRequest('GET /healthz', [`x-long: ${'x'.repeat(9_000)}`])],
-    ['all its headers', formatRequest('GET /healthz', headerLines(90, 'x'.repeat(100)))],
-    ['the name of a header', formatRequest('GET /healthz', [`${'x'.repeat(9_000)}: 1`])],
     ['a Last-Event-ID', formatRequest('GET /v1/stream/AAPLc', [`last-event-id: ${'x'.repeat(10_240)}`])],
     ['its path', formatRequest(`GET /${'x'.repeat(9_000)}`)],
     ['its query', formatRequest(`GET /v1/stream?symbols=${'AAPLc,'.repeat(2_000)}`)],
@@ -122,7 +103,6 @@ describe('a request that is too large', () => {
   it.each([
     ['a request of 50', 'GET /healthz', 50, 200],
     ['a request of 51', 'GET /healthz', 51, 431],
-    ['a request of 1,000', 'GET /healthz', 1_000, 431],
     ['a handshake of 51', 'GET /v1/ws', 51, 431],
   ])('in its number of headers is refused: %s', async (_, start, count, status) => {
     const raw = await sharedRelay.connect()
@@ -164,10 +144,8 @@ describe('an answer', () => {
 describe('a path', () => {
   const unknown = [
     ...['/../etc/passwd', '/%2e%2e/%2e%2e/etc/passwd', '/..%2f..%2fetc%2fpasswd', '/..%5c..%5cetc%5cpasswd'],
-    ...['/%00', '/healthz%00', '/healthz%00.html', '//healthz', '//v1/stream?symbols=AAPLc', '///'],
-    ...['/v1//stream?symbols=AAPLc', '/v1%2fstream?symbols=AAPLc', '/v1/stream%2fAAPLc', '/v1/stream/AAPLc/'],
-    ...['/v1/stream/AAPLc/more', '/V1/STREAM/AAPLc', '/.env', '/package.json', '/src/main.ts'],
-    ...['/v1/stream/..%2f..%2fmetrics', '/v1/stream/%00', '/v1/stream/%zz', '/v1/stream/%ff'],
+    ...['/%00', '//v1/stream?symbols=AAPLc', '/V1/STREAM/AAPLc', '/.env', '/v1/stream/%zz', '/v1/stream/%ff'],
+    ...['/v1%2fstream?symbols=AAPLc', '/v1/stream%2fAAPLc', '/v1/stream/AAPLc/'],
     ...['/v1/stream/__proto__', '/v1/stream/constructor', '/__proto__', '/constructor', '/%', '/healthz/../metrics/../nothing'],
   ]
   it.each(unknown.map((path) => [path, 404]))('of %s is answered with %i and an error record', async (path, status) => {
@@ -186,9 +164,7 @@ describe('a path', () => {
 })
 
 describe('a host', () => {
-  it.each([
-    ...['', 'a b', 'relay/..', 'relay:port', 'user@relay', '[::1', '<script>', 'relay\\', 'x'.repeat(300), '%00', 'réseau'],
-  ])('called %j never fails', async (host) => {
+  it.each([...['', 'a b', 'user@relay', '<script>', 'x'.repeat(300), 'réseau']])('called %j never fails', async (host) => {
     const { status, body } = await sharedRelay.exchange(`GET /docs HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
     expect([200, 400]).toContain(status)
     // The page does not depend on the host.
@@ -202,10 +178,7 @@ describe('a method', () => {
     ['HEAD', 200],
     ['OPTIONS', 204],
     ['POST', 405],
-    ['PUT', 405],
     ['DELETE', 405],
-    ['PATCH', 405],
-    ['PROPFIND', 405],
   ])('%s on a stream is answered with %i', async (method, status) => {
     const raw = await sharedRelay.connect()
     raw.send(formatRequest(`${method} /v1/stream/AAPLc`, ['content-length: 0']), HEALTHZ)

@@ -19,46 +19,18 @@ const invalid = (hex: string): Buffer =>
 
 type IllegalFrame = readonly [what: string, code: number, ...frames: readonly ClientFrame[]]
 
+// `ws` reads the frames: a row for each of its checks that an option of ours, or a frame before, could switch off.
 const illegalFrames: readonly IllegalFrame[] = [
   ['an unmasked message', 1002, { payload: pingMessage(1), masked: false }],
-  ['an unmasked ping', 1002, { opcode: opcodes.ping, masked: false }],
-  ...[1, 2, 4, 7].map((rsv) => [`a message with the reserved bits ${rsv}`, 1002, { payload: pingMessage(1), rsv }] as const),
-  ['a ping with a reserved bit', 1002, { opcode: opcodes.ping, rsv: 4 }],
-  ['a continuation with a reserved bit', 1002, { payload: '{', fin: false }, { opcode: 0, payload: '}', rsv: 4 }],
-  ...[3, 4, 5, 6, 7, 11, 12, 13, 14, 15].map((opcode) => [`the reserved opcode ${opcode}`, 1002, { opcode }] as const),
-  ...(['ping', 'pong', 'close'] as const).flatMap((name) => {
-    const opcode = opcodes[name]
-    return [
-      [`a ${name} of 126 bytes`, 1002, { opcode, payload: Buffer.alloc(CONTROL_BOUND_BYTES + 1, 'a') }] as const,
-      [`a ${name} in fragments`, 1002, { opcode, fin: false }] as const,
-    ]
-  }),
-  ...[0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535].map(
-    (code) => [`the close code ${code}`, 1002, { opcode: opcodes.close, payload: Buffer.of(code >> 8, code & 0xff) }] as const,
-  ),
-  ['a close of one byte', 1002, { opcode: opcodes.close, payload: 'x' }],
+  ['a message with the reserved bit of a compression that was not negotiated', 1002, { payload: pingMessage(1), rsv: 4 }],
+  ['a reserved opcode', 1002, { opcode: 3 }],
+  ['a ping of 126 bytes', 1002, { opcode: opcodes.ping, payload: Buffer.alloc(CONTROL_BOUND_BYTES + 1, 'a') }],
+  ['a close code that no client may send', 1002, { opcode: opcodes.close, payload: Buffer.of(1006 >> 8, 1006 & 0xff) }],
   ['a close whose reason is not UTF-8', 1007, { opcode: opcodes.close, payload: Buffer.of(3, 0xe8, 0xff, 0xfe) }],
-  ['a continuation without a message', 1002, { opcode: opcodes.continuation, payload: pingMessage(1) }],
-  ['an unfinished continuation without a message', 1002, { opcode: opcodes.continuation, payload: '{', fin: false }],
   ['a message within a message', 1002, { payload: '{', fin: false }, { payload: pingMessage(1) }],
-  ['a binary message within a message', 1002, { payload: '{', fin: false }, { opcode: opcodes.binary, payload: pingMessage(1) }],
   ['a continuation after the message is over', 1002, { payload: '{', fin: false }, { opcode: 0, payload: '}' }, { opcode: 0 }],
-  ...[
-    ['that starts with a continuation byte', '80'],
-    ['with an overlong form of two bytes', 'c0af'],
-    ['with an overlong form of three bytes', 'e0809f'],
-    ['with a lone surrogate', 'eda080'],
-    ['with a code point above the last one', 'f4908080'],
-    ['with an invalid byte', 'ff'],
-    ['that is truncated', 'e282'],
-  ].map(([what, hex = '']) => [`UTF-8 ${what}`, 1007, { payload: invalid(hex) }] as const),
-  [
-    'UTF-8 that is split between fragments and continues wrongly',
-    1007,
-    { payload: invalid('e2').subarray(0, 24), fin: false },
-    { opcode: 0, payload: '"}' },
-  ],
-  ['a message of one byte too many', 1009, { payload: pingOfSize(MESSAGE_BOUND_BYTES + 1) }],
+  ['UTF-8 with a lone surrogate', 1007, { payload: invalid('eda080') }],
+  ['UTF-8 that continues wrongly', 1007, { payload: invalid('e2').subarray(0, 24), fin: false }, { opcode: 0, payload: '"}' }],
   ['a message of fewer characters than bytes', 1009, { payload: pingMessage('ä'.repeat(2_040)) }],
   ['a binary message of one byte too many', 1009, { opcode: opcodes.binary, payload: Buffer.alloc(MESSAGE_BOUND_BYTES + 1) }],
   [
@@ -67,9 +39,7 @@ const illegalFrames: readonly IllegalFrame[] = [
     { payload: pingOfSize(MESSAGE_BOUND_BYTES), fin: false },
     { opcode: 0, payload: ' ' },
   ],
-  ...[65_535n, 65_536n, 2n ** 31n, 2n ** 32n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n].map(
-    (announced) => [`a length of ${announced} without a payload`, 1009, { announced }] as const,
-  ),
+  ['a length of 2^64 - 1 without a payload', 1009, { announced: 2n ** 64n - 1n }],
 ]
 
 describe('an illegal frame', () => {
@@ -105,12 +75,6 @@ describe('an illegal frame', () => {
 })
 
 describe('a message', () => {
-  it('of 4,096 bytes is answered', async () => {
-    const client = await sharedRelay.openWebSocket()
-    client.sendFrames({ payload: pingOfSize(MESSAGE_BOUND_BYTES) })
-    await client.listener.waitFor('pong', ({ req }) => req === 1)
-  })
-
   it('may come in the maximum number of fragments, empty ones too, with pings and pongs between them', async () => {
     const client = await sharedRelay.openWebSocket()
     const text = pingMessage('in pieces')
@@ -141,14 +105,6 @@ describe('a message', () => {
     const client = await sharedRelay.openWebSocket()
     client.connection.send(Buffer.concat(fragmentMessage(pieces)))
     expect(await client.waitForClose()).toEqual({ code: 1008, reason: '' })
-  })
-
-  it('may be split within a character', async () => {
-    const client = await sharedRelay.openWebSocket()
-    const bytes = Buffer.from(pingMessage('é€🍏'))
-    const pieces = Array.from({ length: 10 }, (_, at) => bytes.subarray(22 + at, at === 9 ? undefined : 23 + at))
-    client.connection.send(...fragmentMessage([bytes.subarray(0, 22), ...pieces]))
-    await client.listener.waitFor('pong', ({ req }) => req === 'é€🍏')
   })
 
   it('may come one byte at a time', async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { sequenceOf, transfer } from '../../support/test-stack.ts'
-import type { RawWebSocketClient } from './raw-websocket-client.ts'
 import { sharedRelayForFile } from './shared-relay.ts'
 import { encodeFrame, opcodes } from './websocket-frames.ts'
 
@@ -10,50 +9,7 @@ const TOPIC = '77'.repeat(32)
 /** Each round sends two messages; the rate limit allows a burst of fifty. */
 const ROUNDS = 20
 
-/** The header size of each received text frame, by its payload size. */
-const frameSizesOf = ({ frames }: RawWebSocketClient): ReadonlyMap<number, number> =>
-  new Map(frames.flatMap((one) => (one.kind === 'text' ? [[one.bytes, one.headerBytes]] : [])))
-
-/** Emits a log of this many topics and bytes and waits for it; returns the size of its message. */
-async function emitLogAndWait(client: RawWebSocketClient, topics: number, bytes: number): Promise<number> {
-  const { devnet } = sharedRelay.stack
-  const received = client.listener.messagesOf('log').length
-  devnet.emit({
-    address: devnet.list.addressOf('AAPLc'),
-    topics: Array.from({ length: topics }, (): `0x${string}` => `0x${TOPIC}`),
-    data: `0x${'ab'.repeat(bytes)}`,
-  })
-  devnet.makeFlashblock()
-  await client.listener.until(() => client.listener.messagesOf('log').length > received, 'the log')
-  return Buffer.byteLength(client.listener.received.findLast(({ message }) => message.type === 'log')?.text ?? '')
-}
-
 describe('a frame of the relay', () => {
-  it('has the shortest length field on both sides of 125 bytes', async () => {
-    const client = await sharedRelay.openWebSocket()
-    const reqs = Array.from({ length: 11 }, (_, wide) => 'é'.repeat(wide).padEnd(64, 'x'))
-    for (const req of reqs) client.sendFrames({ payload: JSON.stringify({ type: 'ping', req }) })
-    await client.listener.until(() => client.listener.messagesOf('pong').length === reqs.length)
-    expect(client.listener.messagesOf('pong').map(({ req }) => req)).toEqual(reqs)
-    const sizes = frameSizesOf(client)
-    expect([124, 125, 126, 127].map((bytes) => sizes.get(bytes))).toEqual([2, 2, 4, 4])
-  })
-
-  it('has the shortest length field on both sides of 65,535 bytes', async () => {
-    const client = await sharedRelay.openLive('?symbols=AAPLc&types=log')
-    await emitLogAndWait(client, 1, 0)
-    // One more topic adds an odd number of bytes. In a block of its own a log index keeps one digit.
-    for (const topics of [1, 2]) {
-      sharedRelay.stack.devnet.seal()
-      const least = await emitLogAndWait(client, topics, 30_000)
-      const missing = Math.floor((65_535 - least) / 2)
-      // Positions in the message may have grown by a digit meanwhile.
-      for (let more = -3; more <= 3; more += 1) await emitLogAndWait(client, topics, 30_000 + missing + more)
-    }
-    const sizes = frameSizesOf(client)
-    expect([65_534, 65_535, 65_536, 65_537].map((bytes) => sizes.get(bytes))).toEqual([4, 4, 10, 10])
-  })
-
   it('is valid UTF-8 when a client names invalid UTF-8', async () => {
     const client = await sharedRelay.openWebSocket(`?symbols=AAPLc,${encodeURIComponent('é€🍏')},%F0%9F,%ED%A0%80`)
     await client.listener.waitFor('live')
@@ -96,22 +52,6 @@ describe('a frame of the relay', () => {
     await slow.waitForFrame('pong', ({ payload }) => payload.toString() === 'ping 9')
     await slow.listener.until(() => slow.listener.messagesOf('transfer').length === 200)
     expect(slow.listener.messagesOf('transfer')).toEqual(quick.listener.messagesOf('transfer'))
-  })
-
-  it('is complete and in order during a long replay with pings', async () => {
-    const { id } = await (await sharedRelay.openWebSocket('?symbols=AAPLc')).listener.waitFor('live')
-    const first = await sharedRelay.openWebSocket(`?symbols=*&types=transfer&snapshot=false&since=${id}`)
-    for (let round = 1; round <= 20; round += 1) {
-      transfer(sharedRelay.stack, 'AAPLc', 100)
-      await first.listener.until(() => first.listener.messagesOf('transfer').length === round * 100)
-    }
-    const client = await sharedRelay.openWebSocket(`?symbols=*&types=transfer&snapshot=false&since=${id}`)
-    for (let round = 0; round < ROUNDS && client.listener.messagesOf('live').length === 0; round += 1) {
-      client.sendFrames({ opcode: opcodes.ping, payload: `ping ${round}` })
-      await client.waitForFrame('pong', ({ payload }) => payload.toString() === `ping ${round}`)
-    }
-    expect(await client.listener.waitFor('live')).toMatchObject({ replayed: 2_000 })
-    expect(client.listener.messagesOf('transfer')).toEqual(first.listener.messagesOf('transfer'))
   })
 
   it('is a complete close frame at the end for a client that reads too slowly', async () => {

@@ -35,34 +35,27 @@ function waitUntilPast(time = ''): void {
 const queryWithSince = (since: string) => `${query}&since=${encodeURIComponent(since)}`
 const idsOf = (listener: TestListener) => tapeUpdatesOf(listener).map(({ id }) => id)
 
-/** The same time with an offset of an hour and a half. */
-const inEasternZone = (time: string) => new Date(Date.parse(time) + 5_400_000).toISOString().replace('Z', '+01:30')
-
 describe('a time', () => {
-  it('starts with the first update at or after it, on every transport, in any notation', async () => {
+  it('starts with the first update at or after it', async () => {
     const { stack, published } = await openStackWithTimes()
     for (const [index, { time }] of published.entries()) {
-      const notations = [time, time.replace('Z', '000Z'), time.replace('Z', '+00:00'), time.replace('Z', '-00:00')]
-      for (const [nth, since] of [...notations, inEasternZone(time)].entries()) {
-        const listener = await listenLive(stack, transports[nth % transports.length] as Transport, queryWithSince(since))
-        expect(idsOf(listener), since).toEqual(published.slice(index).map(({ id }) => id))
-        expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'none' }])
-        expect(listener.messagesOf('snapshot')).toHaveLength(1)
-        expect(listener.messagesOf('gap')).toEqual([])
+      const zoned = time.replace('Z', '-00:00')
+      const next = new Date(Date.parse(time) + 1).toISOString()
+      for (const [since, first] of [
+        [time, index],
+        [zoned, index],
+        [next, index + 1],
+      ] as const) {
+        const listener = await listenLive(stack, transports[index % transports.length] as Transport, queryWithSince(since))
+        expect(idsOf(listener), since).toEqual(published.slice(first).map(({ id }) => id))
       }
-      const after = await listenLive(stack, 'sse', queryWithSince(new Date(Date.parse(time) + 1).toISOString()))
-      expect(idsOf(after)).toEqual(published.slice(index + 1).map(({ id }) => id))
     }
   })
 
   it.each([
     ['2100-01-01T00:00:00Z', 'end'],
-    ['2999-12-31T23:59:59.999+14:00', 'end'],
     ['0s', 'end'],
     ['1970-01-01T00:00:00Z', 'oldest'],
-    ['0001-01-01T00:00:00-12:00', 'oldest'],
-    ['90s', 'oldest'],
-    ['8784h', 'oldest'],
     ['start', 'oldest'],
   ] as const)('in the future starts at the end, one before the oldest position there, without a gap: %s', async (since, at) => {
     const { stack, published } = await openStackWithTimes(2)
@@ -90,22 +83,6 @@ async function waitForGap(listener: TestListener): Promise<MessageOf<'gap'>> {
 }
 
 describe('a gap', () => {
-  it.each(transports)('comes for another epoch and for a position ahead, followed by snapshots: %s', async (transport) => {
-    const { stack, published } = await openStackWithTimes(2)
-    const [epoch = ''] = published[0]?.id.split('.') ?? []
-    const foreign = await listen(stack, transport, query, `${epoch}x.1`)
-    const gap = await waitForGap(foreign)
-    expect(gap).toMatchObject({ reason: 'epoch', after: `${epoch}x.1`, through: foreign.messagesOf('hello')[0]?.oldest })
-    expect(messageTypesOf(foreign.received).slice(3)).toEqual(['snapshot', 'transfer', 'transfer', 'live'])
-    expect(foreign.messagesOf('snapshot')[0]?.id).toBe(gap.id)
-    for (const beyond of [`${epoch}.${sequenceOf(published[1]?.id) + 100}`, `${epoch}.99999999999999999999`]) {
-      const ahead = await listen(stack, transport, query, beyond)
-      const { id, reason, after } = await waitForGap(ahead)
-      expect({ id, reason, after }).toEqual({ id: ahead.messagesOf('hello')[0]?.end, reason: 'ahead', after: beyond })
-      expect(messageTypesOf(ahead.received).slice(3)).toEqual(['snapshot', 'live'])
-    }
-  })
-
   it.each(transports)('comes for one update above the replay bound, not at the bound: %s', async (transport) => {
     const stack = await openTestStack({ MAX_REPLAY: '3' })
     const first = await listenLive(stack, 'ws', query)
@@ -204,31 +181,5 @@ describe('a gap', () => {
     expect(messageTypesOf(skipping.received).slice(3)).toEqual(['snapshot', 'live'])
     const page = EventsPage.parse((await fetchDocumented(`${stack.relay.url}${gap.backfill}`)).json)
     expect(page.events.map(({ id }) => id)).toEqual(published.map(({ id }) => id))
-  })
-
-  it('comes after a subscribe message too', async () => {
-    const { stack, published } = await openStackWithTimes(2)
-    const listener = await listen(stack, 'ws', 'types=transfer')
-    listener.send({ type: 'subscribe', req: 5, symbols: ['AAPLc'], since: 'elsewhere.5' })
-    const gap = await waitForGap(listener)
-    expect(gap).toMatchObject({ reason: 'epoch', after: 'elsewhere.5' })
-    expect(listener.messagesOf('subscribed')[0]).toMatchObject({ req: 5 })
-    expect(idsOf(listener)).toEqual(published.map(({ id }) => id))
-  })
-})
-
-describe('a Last-Event-ID', () => {
-  it.each([
-    ['that is a keyword of since', 'start'],
-    ['of 257 bytes', `k.${'1'.repeat(255)}`],
-    ['of 3,000 bytes', 'k'.repeat(3_000)],
-    ['in another script', Buffer.from('καλημέρα.7').toString('latin1')],
-  ])('%s is an epoch gap in spite of since, and the stream continues at the oldest position', async (_, header) => {
-    const { stack, published } = await openStackWithTimes(2)
-    const listener = await listen(stack, 'sse', `${query}&since=${published[1]?.id}`, header)
-    const gap = await waitForGap(listener)
-    expect(gap).toMatchObject({ reason: 'epoch', after: null, through: listener.messagesOf('hello')[0]?.oldest })
-    expect(listener.received.slice(0, 3).map(({ id }) => id)).toEqual([undefined, undefined, gap.id])
-    expect(idsOf(listener)).toEqual(published.map(({ id }) => id))
   })
 })
