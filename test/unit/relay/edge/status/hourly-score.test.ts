@@ -86,6 +86,19 @@ describe('the score', () => {
     expect((await openTracker()).hours()).toEqual(hours())
   })
 
+  it('measures the lead of a key that was retracted from its new publication', async () => {
+    const { clock, write, openTracker } = openTestTape()
+    const { hours } = await openTracker()
+    await write(first)
+    clock.now += 60_000
+    await write(retractOf(first))
+    await write(sealOf([first]))
+    await write(first)
+    clock.now += 250
+    await write(sealOf([first], 7, 1))
+    expect(hours()).toEqual([hourRow(noon, { published: 2, retracted: 1, sealed: 1, ...leadTimes(250) })])
+  })
+
   it('counts a lead of zero when the clock went back before the seal', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
