@@ -56,8 +56,8 @@ export type Devnet = ReturnType<typeof createTestActions> & {
   stocksUrl: string
   chainId: number
   faults: Faults
-  /** The chain itself, so that a test can compare it with the messages of a relay. */
-  chain: Pick<Chain, 'head' | 'pending' | 'oldest' | 'block' | 'blockOfHash' | 'valueAt'>
+  /** The chain as it is now, so that a test can compare it with the messages of a relay. */
+  readonly chain: Chain
   tokens: readonly DevnetToken[]
   list: StockList
   custodian: Hex
@@ -95,7 +95,7 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
   const { host, port, chainId, isManual, now } = settings
   const startedMs = now()
   const scriptedChain = openScriptedChain(settings, startedMs)
-  const { chain, custodian } = scriptedChain
+  const { custodian } = scriptedChain
 
   const requestCounts = createRequestCounts()
   const { requests, countRequest, changed: onChange, until } = requestCounts
@@ -107,7 +107,7 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
   const chances = createChances(requestedFaults, settings.seed)
   const blockProducer = createBlockProducer({ scriptedChain, replica, faultController, chances, sockets, onChange })
   const list = createList(settings, scriptedChain, startedMs)
-  const { inject, takeQueued } = createTransactionQueue(settings.seed, chain)
+  const { inject, takeQueued } = createTransactionQueue(settings.seed, scriptedChain)
   const makeFlashblock = () => blockProducer.makeFlashblock(takeQueued())
 
   const server = await openServer({ readListBody: list.body, selectNode, sockets, faults, onRequest: countRequest }, host, port)
@@ -126,14 +126,16 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     ...urlsOf(`${host}:${portOf(server)}`),
     chainId,
     faults,
-    chain,
+    get chain() {
+      return scriptedChain.chain
+    },
     tokens,
     list,
     custodian,
     ...{ pools, poolsText, quoteTokens, oracleRegistry },
     ...createTestActions({ ...scriptedChain, addressOf: list.addressOf, inject }),
     get feeds() {
-      return readFeeds(chain, settings.calendar ? [...feeds, testFeed] : feeds)
+      return readFeeds(scriptedChain.chain, settings.calendar ? [...feeds, testFeed] : feeds)
     },
     makeFlashblock: manualOnly(isManual, makeFlashblock),
     seal: manualOnly(isManual, blockProducer.seal),
@@ -193,7 +195,7 @@ const nextStepAfterStall =
 /** Makes the node behind HTTP and sockets. With the fault `lagBlocks`, HTTP requests reach a replica that lags. */
 const createNode = (
   { chainId, receipts, calls, safeDepth, finalizedDepth }: DevnetSettings,
-  { chain }: ScriptedChain,
+  chain: ScriptedChain,
   faultController: FaultController,
   { countRequest, changed: onChange }: RequestCounts,
 ) => {
@@ -252,13 +254,13 @@ const createRequestCounts = () => {
 }
 
 /** Makes the queue of the transactions that wait for the next flashblock. */
-const createTransactionQueue = (seed: string, chain: Chain) => {
+const createTransactionQueue = (seed: string, scriptedChain: ScriptedChain) => {
   const queued: DeferredTransaction[] = []
   let injectedCount = 0
   const inject = (deferred: DeferredTransaction): Hex => {
     if (queued.length >= QUEUED_BOUND) throw new Error(`only ${QUEUED_BOUND} transactions can wait for a flashblock`)
     injectedCount += 1
-    const hash = digest(seed, 'injected', chain.pending.number, injectedCount)
+    const hash = digest(seed, 'injected', scriptedChain.chain.pending.number, injectedCount)
     queued.push((context) => ({ ...deferred(context), injectedHash: hash }))
     return hash
   }

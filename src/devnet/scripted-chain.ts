@@ -1,7 +1,8 @@
 import type { Hex } from '../lib/hex.ts'
 import type { StateValues } from './chain/account-state.ts'
-import { Chain, GENESIS_MS } from './chain/chain.ts'
-import type { DeferredTransaction, DevnetLog, DevnetTransaction, TransactionOutcome } from './chain/chain-types.ts'
+import type { Chain } from './chain/chain.ts'
+import { ChainBuilder, GENESIS_MS } from './chain/chain-builder.ts'
+import type { DeferredTransaction, DevnetLog } from './chain/chain-types.ts'
 import { digest } from './chain/hashes.ts'
 import { createCalendarNav } from './life/calendar-nav.ts'
 import { createCalendar, mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
@@ -37,34 +38,37 @@ export const openScriptedChain = (settings: ScriptedChainSettings, nowMs: number
   const flashblocksPerBlock = Math.max(1, Math.floor(blockMs / flashblockMs))
   const headNumber = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
   const { script, actors } = createScript(settings, flashblocksPerBlock, nowMs)
-  const chain = openChain(settings, script, flashblocksPerBlock, headNumber)
+  const builder = openChain(settings, script, flashblocksPerBlock, headNumber)
 
   let flashblocksMade = 0
   const late: DeferredTransaction[] = []
   /** Executes the scripted transactions and the injected ones. A late trade of the market is executed when the block is sealed. */
   const makeFlashblock = (injected: Transactions = [], isLate: (index: number) => boolean = () => false): readonly DevnetLog[] => {
-    const { trades, events, last } = script.transactionsOf(chain.pending.number, flashblocksMade)
+    const { trades, events, last } = script.transactionsOf(builder.chain.pending.number, flashblocksMade)
     late.push(...trades.filter((_, index) => isLate(index)))
     const timely = trades.filter((_, index) => !isLate(index))
-    const logs = chain.makeFlashblock([...timely, ...events, ...injected, ...last])
+    const logs = builder.makeFlashblock([...timely, ...events, ...injected, ...last])
     flashblocksMade += 1
     return logs
   }
-  const seal = (outcomeOf?: (transaction: DevnetTransaction) => TransactionOutcome) => {
+  const seal = (outcomeOf?: Parameters<typeof builder.seal>[0]) => {
     flashblocksMade = 0
-    if (late.length > 0) chain.makeFlashblock(late.splice(0))
-    return chain.seal(outcomeOf)
+    if (late.length > 0) builder.makeFlashblock(late.splice(0))
+    return builder.seal(outcomeOf)
   }
   const isSealNext = () => flashblocksMade >= flashblocksPerBlock
 
-  while (chain.head.number < headNumber) isSealNext() ? seal() : makeFlashblock()
+  while (builder.chain.head.number < headNumber) isSealNext() ? seal() : makeFlashblock()
   return {
     ...actors,
-    chain,
+    get chain(): Chain {
+      return builder.chain
+    },
     makeFlashblock,
     seal,
+    reorg: builder.reorg.bind(builder),
     nextStepDueMs: (): number => {
-      const { number } = chain.pending
+      const { number } = builder.chain.pending
       const dueMs = isSealNext() ? number * blockMs : (number - 1) * blockMs + flashblocksMade * flashblockMs
       return GENESIS_MS + dueMs
     },
@@ -116,7 +120,7 @@ const openChain = (
   { initialStateOf, transactionsOf }: Script,
   flashblocksPerBlock: number,
   headNumber: number,
-): Chain => {
+): ChainBuilder => {
   const salt = digest('devnet', seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, String(calendar))
   const transactionsPerCycle = Math.max(1, CYCLE_BLOCKS * flashblocksPerBlock * transactionsPerFlashblock)
   const pastCycles = Math.min(PAST_CYCLES, Math.floor(PAST_TRANSACTIONS_BOUND / transactionsPerCycle))
@@ -127,7 +131,7 @@ const openChain = (
   const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) => transactionsOf(number, flashblock)).flatMap(
     ({ trades, events, last }) => [...trades, ...events, ...last].map((build) => build(context)),
   )
-  return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
+  return new ChainBuilder({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
 }
 
 type ScheduledEvents = {

@@ -2,10 +2,10 @@ import type { ActiveFaults } from './active-faults.ts'
 import { randomTx, type TransactionMix } from './random-transactions.ts'
 import { sealTransactions } from './seal-changes.ts'
 import { SeededRandom } from './seeded-random.ts'
-import { hex, type SimulatedTx } from './simulated-block.ts'
 import { type SimulatedChain, SLOT_MS, SLOTS_PER_BLOCK } from './simulated-chain.ts'
 import { roundTx } from './simulated-feed.ts'
 import { reorgBlocks } from './simulated-reorg.ts'
+import { hex, type SimulatedTx, transactionsOf } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
 import { NOON, type VirtualClock } from './virtual-clock.ts'
 
@@ -92,28 +92,26 @@ export class BlockBuilder {
     if (isGapStruck || activeFaults.isActive('nothingShown') || this.#hiddenTxs.length > 0)
       pendingBlock.hiddenFrom = Math.min(pendingBlock.hiddenFrom, clock.elapsedMs)
     if (pendingBlock.hiddenFrom <= clock.elapsedMs) this.#hiddenTxs.push(...txs)
-    else chain.events.next({ type: 'shown', pendingBlock, logs: chain.showTransactions(txs) })
+    else {
+      const logs = chain.showTransactions(txs)
+      chain.events.next({ type: 'shown', pending: chain.now.pending, logs })
+    }
   }
 
   #sealBlock(): void {
-    const { chain, clock, activeFaults } = this.#options
-    const { number, timestamp, txs: shown } = chain.pendingBlock
+    const { chain, activeFaults } = this.#options
+    const { pending } = chain.now
     const silent = this.#releaseDeferred(false)
     const { txs, deferred } = sealTransactions({
       activeFaults,
-      shown,
+      shown: transactionsOf(pending),
       random: this.#randomFor('fate'),
       transactionMix: this.#transactionMix,
       slot: this.#slot,
     })
     this.#deferredTxs = [...this.#deferredTxs, ...deferred]
-    const block = chain.addBlock({
-      number,
-      timestamp,
-      txs: [...silent, ...txs, ...this.#hiddenTxs],
-      canonicalFrom: clock.elapsedMs,
-    })
-    chain.markHead(number)
+    const block = chain.addBlock({ timestamp: pending.timestamp, txs: [...silent, ...txs, ...this.#hiddenTxs] })
+    chain.markHead()
     this.#beginBlock([])
     chain.events.next({ type: 'sealed', block })
   }
@@ -142,7 +140,8 @@ export class BlockBuilder {
     const { chain, clock, settings } = this.#options
     if (settings.mode === 'native') return
     const random = this.#randomFor('restart')
-    const txs = chain.abandon().txs.filter(() => random.chance(80))
+    chain.abandon()
+    const txs = transactionsOf(chain.now.pending).filter(() => random.chance(80))
     if (random.chance(50)) txs.reverse()
     this.#beginBlock([])
     if (random.chance(50)) chain.pendingBlock.hiddenFrom = clock.elapsedMs
@@ -151,11 +150,13 @@ export class BlockBuilder {
 
   /** Another chain takes over: at once, or by rolling back and building again. */
   #reorganise(depth: number, isRewind: boolean): void {
-    const { chain, clock, settings } = this.#options
+    const { chain, settings } = this.#options
     const to = Math.max(chain.first, chain.safe, chain.head - depth)
+    const { pending } = chain.now
+    const shown = transactionsOf(pending)
     const removed = chain.rollBackTo(to)
     if (removed.length === 0) return
-    const { number, txs: shown } = chain.abandon()
+    chain.abandon()
     const hidden = this.#hiddenTxs
     const random = this.#randomFor('reorg')
     const { blocks, remaining } = reorgBlocks({
@@ -165,11 +166,9 @@ export class BlockBuilder {
       slot: this.#slot,
       issuerPercent: settings.issuerPercent,
     })
-    const added = blocks.map(({ timestamp, txs }, nth) =>
-      chain.addBlock({ number: to + 1 + nth, timestamp, txs, canonicalFrom: clock.elapsedMs }),
-    )
-    if (added.length > 0) chain.markHead(to + added.length)
-    const continuesBlock = chain.head + 1 === number
+    const added = blocks.map((block) => chain.addBlock(block))
+    if (added.length > 0) chain.markHead()
+    const continuesBlock = chain.head + 1 === pending.number
     this.#beginBlock(continuesBlock ? shown : [])
     this.#defer(remaining, random)
     if (continuesBlock) this.#hiddenTxs = hidden

@@ -1,22 +1,25 @@
+import type { DevnetBlock, DevnetLog, PendingDevnetBlock } from '../../src/devnet/chain/chain-types.ts'
 import type { Hex } from '../../src/lib/hex.ts'
-import { type PendingBlock, type PlacedLog, placeLogs, type SimulatedBlock } from './simulated-block.ts'
-import type { SimulatedChain, Watermarks } from './simulated-chain.ts'
+import type { PendingBlock, SimulatedChain, Watermarks } from './simulated-chain.ts'
 
 /** The chain as one node shows it at one moment, which may lie in the past. */
 export class NodeView {
   readonly #chain: SimulatedChain
   readonly #atMs: number
-  readonly #sealedAtMs: number
   readonly #watermarks: Watermarks
 
   /** `at` selects the pending block, `sealedAt` the sealed ones: a node may follow one faster than the other. */
   constructor(chain: SimulatedChain, at: number, sealedAt: number) {
     this.#chain = chain
     this.#atMs = at
-    this.#sealedAtMs = sealedAt
     const watermarks = chain.watermarks.findLast((mark) => mark.at <= sealedAt) ?? chain.watermarks[0]
     if (!watermarks) throw new Error('a chain without blocks')
     this.#watermarks = watermarks
+  }
+
+  /** The sealed blocks. */
+  get chain(): Watermarks['chain'] {
+    return this.#watermarks.chain
   }
 
   get head(): number {
@@ -31,41 +34,38 @@ export class NodeView {
     return this.#watermarks.finalized
   }
 
-  block(number: number): SimulatedBlock | undefined {
-    if (number > this.head) return undefined
-    return this.#chain.blocksByNumber
-      .get(number)
-      ?.findLast(({ canonicalFrom, canonicalUntil }) => canonicalFrom <= this.#sealedAtMs && this.#sealedAtMs < canonicalUntil)
+  block(number: number): DevnetBlock | undefined {
+    return this.chain.block(number)
   }
 
-  blockByHash(hash: Hex): SimulatedBlock | undefined {
-    const block = this.#chain.blocksByHash.get(hash)
+  blockByHash(hash: Hex): DevnetBlock | undefined {
+    const block = this.#chain.blocksByHash.get(hash)?.onChain
     return block && block === this.block(block.number) ? block : undefined
   }
 
   /** The newest pending block, if any part of it is shown. */
-  get pendingBlock(): PendingBlock | undefined {
+  get pending(): PendingDevnetBlock | undefined {
     return this.#shownBlocks.at(-1)
   }
 
   /** All pre-confirmed logs. They span several blocks where the sealed chain lags behind. */
-  get pendingLogs(): readonly PlacedLog[] {
-    return this.#shownBlocks.flatMap((pendingBlock) => placeLogs(pendingBlock, this.shownTransactionsOf(pendingBlock)))
+  get pendingLogs(): readonly DevnetLog[] {
+    return this.#shownBlocks.flatMap(({ logs }) => logs)
   }
 
-  shownTransactionsOf({ txs, shownAt }: PendingBlock): PendingBlock['txs'] {
-    const later = shownAt.findIndex((at) => at > this.#atMs)
-    return later < 0 ? txs : txs.slice(0, later)
-  }
-
-  get #shownBlocks(): readonly PendingBlock[] {
-    const shown: PendingBlock[] = []
+  get #shownBlocks(): readonly PendingDevnetBlock[] {
+    const shown: PendingDevnetBlock[] = []
     for (let nth = this.#chain.pendingBlocks.length - 1; nth >= 0; nth -= 1) {
       const pendingBlock = this.#chain.pendingBlocks[nth]
       if (!pendingBlock || pendingBlock.number <= this.head) break
-      const hasBegun = pendingBlock.startedAt <= this.#atMs && pendingBlock.hiddenFrom > this.#atMs
-      if (hasBegun && !(pendingBlock.abandoned && pendingBlock.endedAt <= this.#atMs)) shown.unshift(pendingBlock)
+      const version = this.#isShown(pendingBlock) ? pendingBlock.versions.findLast(({ at }) => at <= this.#atMs) : undefined
+      if (version) shown.unshift(version.block)
     }
     return shown
+  }
+
+  #isShown({ startedAt, endedAt, hiddenFrom, abandoned }: PendingBlock): boolean {
+    const atMs = this.#atMs
+    return startedAt <= atMs && hiddenFrom > atMs && !(abandoned && endedAt <= atMs)
   }
 }

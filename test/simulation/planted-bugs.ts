@@ -9,7 +9,7 @@ import { isFact } from './laws/published-facts.ts'
 import { plantedLieBugs } from './planted-lie-bugs.ts'
 import { plantedMachineBugs } from './planted-machine-bugs.ts'
 import { plantedTokenBugs } from './planted-token-bugs.ts'
-import { headerJson, logJson } from './simulated-node-json.ts'
+import { headerJson } from './simulated-node-json.ts'
 import type { ModifyInputs, Simulation } from './simulation.ts'
 import { alterAppends, wrapTape } from './tape-wrappers.ts'
 
@@ -123,7 +123,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     return request(method, params, signal).then(
       (answer) => {
         const block = chain.block(Number(params[0]))
-        return method === 'eth_getBlockByNumber' && answer === null && block ? headerJson(block) : answer
+        return method === 'eth_getBlockByNumber' && answer === null && block ? headerJson(block.onChain) : answer
       },
       (failure: unknown) => {
         if (filter?.blockHash !== undefined) return []
@@ -136,15 +136,12 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     const frozen = (header: unknown): unknown => {
       const block = first(Number((header as { number?: string } | null)?.number))
       const parent = block && first(block.number - 1)
-      return block && parent ? headerJson({ ...block, parentHash: parent.hash }) : header
+      return block && parent ? headerJson({ ...block.onChain, parentHash: parent.hash }) : header
     }
     const request: RequestFn = async (method, params, signal) => {
       const [filter] = params as readonly { blockHash?: Hex; address?: readonly Hex[] }[]
       const block = filter?.blockHash === undefined ? undefined : chain.blocksByHash.get(filter.blockHash)
-      if (method === 'eth_getLogs' && block) {
-        const logs = block.logs.filter(({ content }) => filter?.address?.includes(content.address))
-        return logs.map((log) => logJson(log, block.hash))
-      }
+      if (method === 'eth_getLogs' && block) return block.onChain.logs.filter((log) => filter?.address?.includes(log.address))
       const answer = await inputs.request(method, params, signal)
       return method === 'eth_getLogs' ? answer : frozen(answer)
     }

@@ -1,7 +1,7 @@
 import type { RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
-import { hex } from './simulated-block.ts'
 import { ANSWER_UPDATED } from './simulated-feed.ts'
 import type { JsonObject } from './simulated-node-json.ts'
+import { hex } from './simulated-transactions.ts'
 import type { ModifyInputs } from './simulation.ts'
 
 /** Bugs of a relay that believes a node which lies. */

@@ -1,9 +1,9 @@
-import type { Hex } from '../../src/lib/hex.ts'
-import type { ContractCall } from './contract-state.ts'
+import type { EmittedLog } from '../../src/devnet/chain/chain-types.ts'
+import { type Hex, ZERO_WORD } from '../../src/lib/hex.ts'
 import { randomActions } from './issuer-actions.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import { hex, type LogContent, type SimulatedTx } from './simulated-block.ts'
 import { laterToken, listedTokens, unlistedAddresses } from './simulated-tokens.ts'
+import { emit, hex, type SimulatedTx, type Step, simulatedTx } from './simulated-transactions.ts'
 
 /** Random transactions of holders and contracts. */
 
@@ -12,7 +12,6 @@ export const APPROVAL: Hex = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e
 const MAX_LOGS_PER_TX = 4
 
 const addresses = [...listedTokens, laterToken].map(({ address }) => address) as [Hex, ...Hex[]]
-export const ZERO_WORD = hex(64, 0)
 export const randomHolder = (random: SeededRandom): Hex => hex(64, 0xa000 + random.int(0, 9))
 const randomAmount = (random: SeededRandom): Hex =>
   hex(64, random.chance(5) ? 2n ** 128n + 7n : random.chance(5) ? 0n : BigInt(random.int(1, 2_000_000_000)))
@@ -21,7 +20,7 @@ const randomAmount = (random: SeededRandom): Hex =>
 export type TransactionMix = { readonly issuerPercent: number; readonly second: number }
 
 /** A transfer, a mint or a burn. */
-export function randomMovement(random: SeededRandom, address: Hex): LogContent {
+export function randomMovement(random: SeededRandom, address: Hex): EmittedLog {
   const ends = random.pick([
     [randomHolder(random), randomHolder(random)],
     [randomHolder(random), randomHolder(random)],
@@ -32,7 +31,7 @@ export function randomMovement(random: SeededRandom, address: Hex): LogContent {
 }
 
 /** One log of a token: a movement, an approval, or a log that the relay cannot decode. */
-export function randomLog(random: SeededRandom, address: Hex = random.pick(addresses)): LogContent {
+export function randomLog(random: SeededRandom, address: Hex = random.pick(addresses)): EmittedLog {
   const kind = random.int(0, 99)
   if (kind < 55) return { address, topics: [TRANSFER, randomHolder(random), randomHolder(random)], data: randomAmount(random) }
   if (kind < 65) return { address, topics: [TRANSFER, ZERO_WORD, randomHolder(random)], data: randomAmount(random) }
@@ -47,23 +46,23 @@ export function randomLog(random: SeededRandom, address: Hex = random.pick(addre
 /** A transaction with logs of listed and unlisted tokens. Sometimes the same log occurs twice. */
 export function randomTx(random: SeededRandom, hash: Hex, mix: TransactionMix): SimulatedTx {
   const actionRandom = random.fork('deeds')
-  const logs: (LogContent | ContractCall)[] = Array.from({ length: random.int(1, MAX_LOGS_PER_TX) }, () =>
-    random.chance(15) ? randomLog(random, random.pick(unlistedAddresses)) : randomLog(random),
+  const steps: Step[] = Array.from({ length: random.int(1, MAX_LOGS_PER_TX) }, () =>
+    emit(random.chance(15) ? randomLog(random, random.pick(unlistedAddresses)) : randomLog(random)),
   )
-  const [first] = logs
-  if (first && random.chance(15)) logs.splice(random.int(0, logs.length), 0, first)
-  if (!actionRandom.chance(mix.issuerPercent)) return { hash, logs }
+  const [first] = steps
+  if (first && random.chance(15)) steps.splice(random.int(0, steps.length), 0, first)
+  if (!actionRandom.chance(mix.issuerPercent)) return simulatedTx(hash, steps)
   const actions = randomActions({ random: actionRandom, address: actionRandom.pick(addresses), second: mix.second, name: hash })
-  return { hash, logs: actionRandom.chance(80) ? actions : [...logs, ...actions] }
+  return simulatedTx(hash, actionRandom.chance(80) ? actions : [...steps, ...actions])
 }
 
 /** The same transaction with another outcome: one log less, one more, or a different one. */
-export function alterTx(random: SeededRandom, { hash, logs }: SimulatedTx): SimulatedTx {
-  const changed: (LogContent | ContractCall)[] = [...logs]
-  const at = random.int(0, logs.length - 1)
+export function alterTx(random: SeededRandom, { hash, steps }: SimulatedTx): SimulatedTx {
+  const changed = [...steps]
+  const at = random.int(0, steps.length - 1)
   const change = random.int(0, 2)
   if (change === 0) changed.splice(at, 1)
-  else if (change === 1) changed.splice(at, 0, randomLog(random))
-  else changed[at] = randomLog(random, logs[at]?.address)
-  return { hash, logs: changed }
+  else if (change === 1) changed.splice(at, 0, emit(randomLog(random)))
+  else changed[at] = emit(randomLog(random, steps[at]?.address))
+  return simulatedTx(hash, changed)
 }

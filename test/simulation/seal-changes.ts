@@ -2,7 +2,7 @@ import type { ActiveFaults } from './active-faults.ts'
 import type { FaultKind } from './fault-table.ts'
 import { alterTx, randomTx, type TransactionMix } from './random-transactions.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import { hex, type SimulatedTx } from './simulated-block.ts'
+import { hex, type SimulatedTx, simulatedTx } from './simulated-transactions.ts'
 
 type SealInput = {
   readonly random: SeededRandom
@@ -41,7 +41,7 @@ export function sealTransactions({ random, activeFaults, transactionMix, shown, 
       deferred.push({ tx, shown: moved })
       continue
     }
-    const sealed = changed ? changedVersion : shifted ? { ...tx, logs: tx.logs.slice(1) } : tx
+    const sealed = changed ? changedVersion : shifted ? simulatedTx(tx.hash, tx.steps.slice(1)) : tx
     if (swapped && txs.length > 0) txs.splice(-1, 0, sealed)
     else txs.push(sealed)
   }

@@ -1,27 +1,49 @@
 import { Subject } from 'rxjs'
+import { anchorBlock, Chain } from '../../src/devnet/chain/chain.ts'
+import type { DevnetBlock, DevnetLog, PendingDevnetBlock } from '../../src/devnet/chain/chain-types.ts'
 import type { Hex } from '../../src/lib/hex.ts'
-import { initialContracts } from './contract-state.ts'
 import { NodeView } from './node-view.ts'
-import {
-  executeTransactions,
-  hex,
-  type PendingBlock,
-  type PlacedLog,
-  placeLogs,
-  type SimulatedBlock,
-  type SimulatedTx,
-} from './simulated-block.ts'
+import { type PlacedLog, placedLog } from './placed-logs.ts'
+import { initialValues } from './simulated-tokens.ts'
+import { hex, type SimulatedTx } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
 import { NOON, type VirtualClock } from './virtual-clock.ts'
 
+/** A sealed block, with its logs as laws read them. It is canonical from `canonicalFrom` until `canonicalUntil` (ms since the simulation began). */
+export type SimulatedBlock = Omit<DevnetBlock, 'logs'> & {
+  readonly onChain: DevnetBlock
+  readonly logs: readonly PlacedLog[]
+  readonly canonicalFrom: number
+  canonicalUntil: number
+}
+
+/** A block while it is built: what it was, and since when. */
+export type PendingBlock = {
+  readonly number: number
+  readonly timestamp: number
+  readonly versions: { readonly at: number; readonly block: PendingDevnetBlock }[]
+  readonly startedAt: number
+  endedAt: number
+  /** From then on nothing of the block is shown: a flashblock was lost. */
+  hiddenFrom: number
+  /** The builder gave up: what it had shown never becomes a block as it stands. */
+  abandoned: boolean
+}
+
 /** What the chain does, when it does it. */
 export type ChainEvent =
-  | { readonly type: 'shown'; readonly pendingBlock: PendingBlock; readonly logs: readonly PlacedLog[] }
+  | { readonly type: 'shown'; readonly pending: PendingDevnetBlock; readonly logs: readonly DevnetLog[] }
   | { readonly type: 'sealed'; readonly block: SimulatedBlock }
   | { readonly type: 'reorganised'; readonly removed: readonly SimulatedBlock[]; readonly added: readonly SimulatedBlock[] }
 
-/** The chain's heads at one moment. */
-export type Watermarks = { readonly at: number; readonly number: number; readonly safe: number; readonly finalized: number }
+/** The chain and its heads from one moment on. */
+export type Watermarks = {
+  readonly at: number
+  readonly chain: Chain
+  readonly number: number
+  readonly safe: number
+  readonly finalized: number
+}
 
 export const SLOT_MS = 200
 export const SLOTS_PER_BLOCK = 10
@@ -44,20 +66,28 @@ export class SimulatedChain {
   readonly blocksByHash = new Map<Hex, SimulatedBlock>()
   readonly #settings: Settings
   readonly #clock: VirtualClock
+  #now: Chain
 
   constructor(settings: Settings, clock: VirtualClock) {
     this.#settings = settings
     this.#clock = clock
     const { firstHead } = settings
-    for (let number = this.first; number <= firstHead; number += 1) {
-      const timestamp = Math.floor((NOON - (firstHead - number) * this.blockMs) / 1_000)
-      this.addBlock({ number, timestamp, txs: [], canonicalFrom: Number.NEGATIVE_INFINITY })
-    }
-    this.markHead(firstHead, Number.NEGATIVE_INFINITY)
+    const timeOf = (number: number) => ({ timestamp: Math.floor((NOON - (firstHead - number) * this.blockMs) / 1_000) })
+    const first = anchorBlock(this.first, timeOf(this.first), this.#newHash(this.first), initialValues)
+    this.#now = Chain.after(first, timeOf(this.first))
+    this.#record(first, Number.NEGATIVE_INFINITY)
+    for (let number = this.first + 1; number <= firstHead; number += 1)
+      this.addBlock({ ...timeOf(number), txs: [] }, Number.NEGATIVE_INFINITY)
+    this.markHead(Number.NEGATIVE_INFINITY)
   }
 
   get blockMs(): number {
     return this.#settings.mode === 'flash' ? SLOT_MS * SLOTS_PER_BLOCK : SLOT_MS
+  }
+
+  /** The chain as it is now. */
+  get now(): Chain {
+    return this.#now
   }
 
   get head(): number {
@@ -104,36 +134,41 @@ export class SimulatedChain {
     return new NodeView(this, elapsedMs - behindMs, elapsedMs - sealedBehindMs)
   }
 
-  addBlock({
-    number,
-    timestamp,
-    txs,
-    canonicalFrom,
-  }: Pick<SimulatedBlock, 'number' | 'timestamp' | 'txs' | 'canonicalFrom'>): SimulatedBlock {
+  /** Seals a block with these transactions on the newest one. */
+  addBlock(
+    { timestamp, txs }: { readonly timestamp: number; readonly txs: readonly SimulatedTx[] },
+    canonicalFrom = this.#clock.elapsedMs,
+  ): SimulatedBlock {
+    const { head, pending } = this.#now
+    const { number } = head
+    const isAsShown = pending.timestamp === timestamp && isSameList(pending.transactions, txs)
+    const built = isAsShown ? this.#now : this.#now.backTo(number, { timestamp }, runsOf(txs))
+    this.#now = built.seal(this.#newHash(number + 1), { timestamp })
+    return this.#record(this.#now.head, canonicalFrom)
+  }
+
+  #newHash(number: number): Hex {
     const others = this.blocksByNumber.get(number) ?? []
-    const parent = this.blocksByNumber.get(number - 1)?.at(-1)
-    const block: SimulatedBlock = {
-      number,
-      hash: hex(64, (BigInt(number) << 32n) + 0xb10cn * 2n ** 128n + BigInt(others.length)),
-      parentHash: parent?.hash ?? hex(64, 0),
-      timestamp,
-      txs,
-      ...executeTransactions({ number, timestamp, contractsBefore: parent?.after ?? initialContracts }, txs),
-      canonicalFrom,
-      canonicalUntil: Number.POSITIVE_INFINITY,
-    }
-    this.blocksByNumber.set(number, [...others, block])
+    return hex(64, (BigInt(number) << 32n) + 0xb10cn * 2n ** 128n + BigInt(others.length))
+  }
+
+  #record(onChain: DevnetBlock, canonicalFrom: number): SimulatedBlock {
+    const logs = onChain.logs.map(placedLog)
+    const block = { ...onChain, onChain, logs, canonicalFrom, canonicalUntil: Number.POSITIVE_INFINITY }
+    this.blocksByNumber.set(block.number, [...(this.blocksByNumber.get(block.number) ?? []), block])
     this.blocksByHash.set(block.hash, block)
     return block
   }
 
-  /** Moves the head. */
-  markHead(number: number, at = this.#clock.elapsedMs): void {
+  /** Shows the newest block as the head. */
+  markHead(at = this.#clock.elapsedMs): void {
     const last = this.watermarks.at(-1)
     const { safeLag, finalizedLag } = this.#settings
+    const { number } = this.#now.head
     const stride = (lag: number) => Math.floor((number - lag) / STRIDE_BLOCKS) * STRIDE_BLOCKS
     this.watermarks.push({
       at,
+      chain: this.#now,
       number,
       safe: Math.max(last?.safe ?? 0, stride(safeLag)),
       finalized: Math.max(last?.finalized ?? 0, stride(safeLag + finalizedLag)),
@@ -142,41 +177,37 @@ export class SimulatedChain {
 
   /** Begins the next block. `keptTxs` were shown before in the same places; if `dark`, nothing of it is shown. */
   beginBlock(keptTxs: readonly SimulatedTx[], dark: boolean): void {
-    const parent = this.block(this.head)
-    if (!parent) throw new Error('a head without a block')
+    const { head } = this.#now
     const { elapsedMs } = this.#clock
     const before = this.pendingBlocks.at(-1)
     if (before && before.endedAt > elapsedMs) before.endedAt = elapsedMs
+    const timestamp = Math.max(head.timestamp, Math.floor((NOON + elapsedMs + this.blockMs) / 1_000))
     this.pendingBlocks.push({
-      number: parent.number + 1,
-      parentHash: parent.hash,
-      timestamp: Math.max(parent.timestamp, Math.floor((NOON + elapsedMs + this.blockMs) / 1_000)),
-      contractsBefore: parent.after,
-      txs: [],
-      shownAt: [],
+      number: head.number + 1,
+      timestamp,
+      versions: [],
       startedAt: elapsedMs,
       endedAt: Number.POSITIVE_INFINITY,
       hiddenFrom: dark ? elapsedMs : Number.POSITIVE_INFINITY,
       abandoned: false,
     })
+    this.#now = this.#now.backTo(head.number, { timestamp })
     // They are shown again, because the new block may have another time.
     this.showTransactions(keptTxs)
   }
 
-  /** Shows more transactions of the pending block. */
-  showTransactions(txs: readonly SimulatedTx[]): readonly PlacedLog[] {
-    const { pendingBlock } = this
-    for (const tx of txs) {
-      pendingBlock.txs.push(tx)
-      pendingBlock.shownAt.push(this.#clock.elapsedMs)
-    }
-    const newHashes = new Set(txs.map(({ hash }) => hash))
-    const logs = placeLogs(pendingBlock, pendingBlock.txs).filter(({ tx }) => newHashes.has(tx))
-    for (const log of logs) {
+  /** Shows more transactions of the pending block. Returns their logs. */
+  showTransactions(txs: readonly SimulatedTx[]): readonly DevnetLog[] {
+    this.#now = this.#now.show(runsOf(txs))
+    const { pending } = this.#now
+    this.pendingBlock.versions.push({ at: this.#clock.elapsedMs, block: pending })
+    const hashes = new Set(txs.map(({ hash }) => hash))
+    const newLogs = pending.logs.filter(({ transactionHash }) => hashes.has(transactionHash))
+    for (const log of newLogs.map(placedLog)) {
       appendTo(this.announced, log.key, log)
       appendTo(this.announcedByTransaction, `${log.block} ${log.tx}`, log)
     }
-    return logs
+    return newLogs
   }
 
   /** The builder gives up the pending block. */
@@ -201,10 +232,17 @@ export class SimulatedChain {
       block.canonicalUntil = this.#clock.elapsedMs
       removed.push(block)
     }
-    if (removed.length > 0) this.markHead(to)
+    if (removed.length === 0) return removed
+    this.#now = this.#now.backTo(to, { timestamp: this.#now.pending.timestamp })
+    this.markHead()
     return removed
   }
 }
+
+const isSameList = <T>(one: readonly T[], other: readonly T[]): boolean =>
+  one.length === other.length && one.every((item, nth) => item === other[nth])
+
+const runsOf = (txs: readonly SimulatedTx[]) => txs.map(({ run }) => run)
 
 function appendTo(shown: Map<string, PlacedLog[]>, name: string, log: PlacedLog): void {
   const before = shown.get(name)

@@ -1,9 +1,10 @@
 import type { FeedSetting } from '../../src/relay/config/feed-settings.ts'
 import type { ActiveFaults } from './active-faults.ts'
+import type { PlacedLog } from './placed-logs.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import { hex, type LogContent, type PlacedLog, type SimulatedTx } from './simulated-block.ts'
 import type { SimulatedChain } from './simulated-chain.ts'
 import { listedTokens } from './simulated-tokens.ts'
+import { emit, hex, type SimulatedTx, simulatedTx } from './simulated-transactions.ts'
 
 /** The price feed of one token. Only worlds whose rounds are out of order have it. */
 
@@ -22,8 +23,8 @@ export function roundTx(activeFaults: ActiveFaults, random: SeededRandom, slot: 
   if (!activeFaults.occurs('olderRounds') || slot % ROUND_SLOTS > 0) return []
   const ageS = random.chance(activeFaults.amount('olderRounds') ?? 0) ? random.int(1, OLDEST_S) : 0
   const answer = hex(64, random.int(100, 200) * 100_000_000)
-  const log: LogContent = { address: PROXY, topics: [ANSWER_UPDATED, answer, hex(64, slot)], data: hex(64, second - ageS) }
-  return [{ hash: hex(64, 0x7f_0000_0000 + slot), logs: [log] }]
+  const log = { address: PROXY, topics: [ANSWER_UPDATED, answer, hex(64, slot)], data: hex(64, second - ageS) } as const
+  return [simulatedTx(hex(64, 0x7f_0000_0000 + slot), [emit(log)])]
 }
 
 /** A round as it is published: its price, and its time in ISO 8601. */

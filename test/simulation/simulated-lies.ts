@@ -1,8 +1,8 @@
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import { hex } from './simulated-block.ts'
 import type { JsonObject } from './simulated-node-json.ts'
+import { hex } from './simulated-transactions.ts'
 
 /** Well-formed answers that are not true. */
 

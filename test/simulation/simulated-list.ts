@@ -1,9 +1,10 @@
+import type { Chain } from '../../src/devnet/chain/chain.ts'
+import { createRecordReader } from '../../src/devnet/node/stock-list.ts'
+import { ZERO_WORD } from '../../src/lib/hex.ts'
 import type { ActiveFaults } from './active-faults.ts'
-import { type ContractState, initialContracts, multiplierAt } from './contract-state.ts'
 import { SeededRandom } from './seeded-random.ts'
-import { executeTransactions } from './simulated-block.ts'
 import type { SimulatedChain } from './simulated-chain.ts'
-import { laterToken, listedTokens, type SimulatedToken } from './simulated-tokens.ts'
+import { laterToken, listedTokens, recordedDocuments, type SimulatedToken } from './simulated-tokens.ts'
 import type { Settings } from './simulation-settings.ts'
 import { NOON, type VirtualClock } from './virtual-clock.ts'
 
@@ -75,32 +76,31 @@ export class SimulatedList {
 
   #record(token: SimulatedToken, nth: number): ServedRecord {
     const { activeFaults } = this.#options
-    const index = listedTokens.indexOf(token)
-    const renamed = activeFaults.amount('tokenRenamed') === index
-    const { state, second } = this.#contractState(token)
-    const fields = { symbol: token.symbol, name: token.symbol, ...state?.fields }
+    const isRenamed = activeFaults.amount('tokenRenamed') === listedTokens.indexOf(token)
+    const chain = this.#knownChain
+    const readRecord = createRecordReader({ chain, isListed: () => true, nameDelayBlocks: 0 }, () => undefined)
+    const record = readRecord(token)
     return {
-      ...fields,
+      symbol: isRenamed ? `${record?.symbol}x` : `${record?.symbol}`,
+      name: record?.name,
+      ...recordedDocuments(chain.head.state.read, token.address),
       contract_address: token.address,
-      symbol: renamed ? `${fields.symbol}x` : fields.symbol,
       decimals: token.decimals,
       total_supply: 1_000,
-      multiplier: state ? Number(`${multiplierAt(state, second)}e-18`) : 1,
-      paused_features: state?.paused ?? [],
+      // A number has fewer digits than some multipliers.
+      multiplier: Number(record?.multiplier),
+      paused_features: record?.paused_features,
       ...this.#nav(token, nth),
     }
   }
 
-  /** The contract's state as far as the list's operator knows it. */
-  #contractState({ address }: SimulatedToken): { readonly state: ContractState | undefined; readonly second: number } {
+  /** The chain as far as the list's operator knows it, who may know what is not sealed yet. */
+  get #knownChain(): Chain {
     const { chain, settings } = this.#options
-    if (settings.listLagMs < 0) {
-      const { pendingBlock } = chain
-      return { state: executeTransactions(pendingBlock, pendingBlock.txs).after.get(address), second: pendingBlock.timestamp }
-    }
-    const view = chain.viewBehind(settings.listLagMs)
-    const head = view.block(view.head)
-    return { state: (head?.after ?? initialContracts).get(address), second: head?.timestamp ?? 0 }
+    const { now } = chain
+    return settings.listLagMs < 0
+      ? now.seal(ZERO_WORD, { timestamp: now.pending.timestamp })
+      : chain.viewBehind(settings.listLagMs).chain
   }
 
   #nav({ address }: SimulatedToken, nth: number): Pick<ServedRecord, 'nav_price' | 'nav_price_updated_at'> {

@@ -1,12 +1,12 @@
-import type { Hex } from '../../src/lib/hex.ts'
+import type { DevnetBlock } from '../../src/devnet/chain/chain-types.ts'
+import * as devnet from '../../src/devnet/node/block-json.ts'
+import { type Hex, quantity, ZERO_WORD } from '../../src/lib/hex.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import { hex, type PendingBlock, type PlacedLog, type SimulatedBlock } from './simulated-block.ts'
+import { GAS_PER_TX, hex } from './simulated-transactions.ts'
 import type { NodeTrait } from './simulation-settings.ts'
 
 /** The JSON that a node sends. */
 
-const quantity = (value: number): Hex => `0x${value.toString(16)}`
-const ZERO_WORD = hex(64, 0)
 const YEAR_S = 31_536_000
 
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -15,43 +15,19 @@ export type JsonObject = Readonly<Record<string, unknown>>
 export const falseTime = (timestamp: unknown, random: SeededRandom): Hex =>
   quantity(Number(timestamp) + YEAR_S + random.int(0, YEAR_S))
 
-/** A log on the wire. While it is pre-confirmed it has no block hash, which nodes write as zeros. */
-export const logJson = (log: PlacedLog, blockHash: Hex = ZERO_WORD, removed = false): JsonObject => ({
-  address: log.content.address,
-  topics: log.content.topics,
-  data: log.content.data,
-  blockHash,
-  blockNumber: quantity(log.block),
-  blockTimestamp: quantity(log.timestamp),
-  transactionHash: log.tx,
-  transactionIndex: quantity(log.txIndex),
-  logIndex: quantity(log.logIndex),
-  removed,
-})
+const headers = new WeakMap<DevnetBlock, JsonObject>()
 
-export const headerJson = ({ number, hash, parentHash, timestamp, txs }: SimulatedBlock): JsonObject => ({
-  number: quantity(number),
-  hash,
-  parentHash,
-  timestamp: quantity(timestamp),
-  gasUsed: quantity(21_000 * (txs.length + 1)),
-  // A block contains more than the relay's logs: at least the system's own transaction.
-  transactions: [hex(64, 0x5e_0000_0000 + number), ...txs.map((tx) => tx.hash)],
-})
-
-/** The header of the pending block, as far as it is shown. */
-export const pendingHeaderJson = (
-  { number, parentHash, timestamp }: PendingBlock,
-  txs: PendingBlock['txs'],
-  hash: Hex = ZERO_WORD,
-): JsonObject => ({
-  number: quantity(number),
-  hash,
-  parentHash,
-  timestamp: quantity(timestamp),
-  gasUsed: quantity(21_000 * (txs.length + 1)),
-  transactions: [hex(64, 0x5e_0000_0000 + number), ...txs.map((tx) => tx.hash)],
-})
+/** A block contains more than the relay's logs: at least the system's own transaction. */
+export function headerJson(block: DevnetBlock): JsonObject {
+  const { number, transactions } = block
+  const header = headers.get(block) ?? {
+    ...devnet.headerJson(block),
+    gasUsed: quantity(GAS_PER_TX * (transactions.length + 1)),
+    transactions: [hex(64, 0x5e_0000_0000 + number), ...transactions.map(({ hash }) => hash)],
+  }
+  headers.set(block, header)
+  return header
+}
 
 const uppercaseAddress = (address: unknown): string => `0x${String(address).slice(2).toUpperCase()}`
 const PARTIAL_HASH = hex(64, 0xf1a5_0000n)

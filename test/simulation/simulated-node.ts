@@ -1,11 +1,13 @@
+import type { DevnetBlock, DevnetLog } from '../../src/devnet/chain/chain-types.ts'
+import { answerCall } from '../../src/devnet/node/eth-call.ts'
+import { CallError } from '../../src/devnet/node/json-rpc.ts'
 import type { Hex } from '../../src/lib/hex.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { NodeView } from './node-view.ts'
-import { hex, type PlacedLog, type SimulatedBlock } from './simulated-block.ts'
-import { answerCall } from './simulated-calls.ts'
-import type { SimulatedChain } from './simulated-chain.ts'
-import { applyNodeTraits, headerJson, type JsonObject, logJson, pendingHeaderJson } from './simulated-node-json.ts'
+import type { SimulatedBlock, SimulatedChain } from './simulated-chain.ts'
+import { applyNodeTraits, headerJson, type JsonObject } from './simulated-node-json.ts'
+import { hex } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
@@ -22,7 +24,7 @@ type Filter = {
   readonly toBlock?: string
 }
 
-type Call = { readonly to: Hex; readonly data: string }
+type Call = { readonly to: Hex; readonly data: Hex }
 
 type Options = {
   readonly settings: Settings
@@ -76,8 +78,12 @@ export class SimulatedNode {
   #call(view: NodeView, { to, data }: Call, tag: string): string {
     const block = view.block(this.#numberOf(view, tag))
     if (!block) throw new UpstreamError('behind', '-32000 header not found', null, true)
-    const state = block.after.get(to)
-    return state ? answerCall(state, block.timestamp, data) : '0x'
+    try {
+      return answerCall({ readState: block.state.read, timestamp: block.timestamp }, to, data)
+    } catch (failure) {
+      if (!(failure instanceof CallError)) throw failure
+      throw new UpstreamError('reverted', `${failure.code} ${failure.message}`)
+    }
   }
 
   #blockByTag(view: NodeView, tag: string): JsonObject | null {
@@ -97,14 +103,13 @@ export class SimulatedNode {
     if (activeFaults.isActive('pendingNull')) return null
     const latest = view.block(view.head)
     const behind = activeFaults.amount('pendingBehind')
-    const { pendingBlock } = behind === null ? view : chain.viewBehind(behind)
-    if (!pendingBlock || !latest || activeFaults.isActive('pendingLatest')) {
+    const { pending } = behind === null ? view : chain.viewBehind(behind)
+    if (!pending || !latest || activeFaults.isActive('pendingLatest')) {
       if (settings.withoutPending === 'invalid') throw new UpstreamError('invalid', '-32602 no pending block')
       return settings.withoutPending === 'null' || !latest ? null : headerJson(latest)
     }
-    const txs = (behind === null ? view : chain.viewBehind(behind)).shownTransactionsOf(pendingBlock)
-    const partial = activeFaults.isActive('pendingHashed') ? hex(64, 0xf1a5_0000n * 2n ** 64n + BigInt(txs.length)) : undefined
-    const shown = pendingHeaderJson(pendingBlock, txs, partial)
+    const partial = hex(64, 0xf1a5_0000n * 2n ** 64n + BigInt(pending.transactions.length))
+    const shown = headerJson(activeFaults.isActive('pendingHashed') ? { ...pending, hash: partial } : pending)
     return activeFaults.isActive('pendingNumberless') ? { ...shown, number: null, hash: null } : shown
   }
 
@@ -114,7 +119,7 @@ export class SimulatedNode {
     // To a node an empty list means every contract there is.
     const { address = [] } = filter
     const all = address.length === 0 || traits.includes('unfiltered')
-    const matches = (log: PlacedLog) => all || address.includes(log.content.address)
+    const matches = (log: DevnetLog) => all || address.includes(log.address)
     const found =
       filter.blockHash === undefined
         ? this.#page(this.#range(view, filter, matches))
@@ -126,26 +131,24 @@ export class SimulatedNode {
   }
 
   /** A page never ends inside its first block: in a range of one block that cannot be noticed. */
-  #page(found: readonly JsonObject[]): readonly JsonObject[] {
+  #page(found: readonly DevnetLog[]): readonly DevnetLog[] {
     const index = this.#options.activeFaults.amount('truncatedPages')
     if (index === null) return found
     const firstBlock = found.filter(({ blockNumber }) => blockNumber === found[0]?.blockNumber)
     return found.slice(0, Math.max(firstBlock.length, PAGE_COUNTS[index] ?? 0))
   }
 
-  #byHash(view: NodeView, hash: Hex, matches: (log: PlacedLog) => boolean): readonly JsonObject[] {
+  #byHash(view: NodeView, hash: Hex, matches: (log: DevnetLog) => boolean): readonly DevnetLog[] {
     const { chain, settings } = this.#options
     if (!settings.byHash) throw new UpstreamError('invalid', '-32602 blockHash is not supported')
-    const orphan = settings.traits.includes('orphans') ? chain.blocksByHash.get(hash) : undefined
+    const orphan = settings.traits.includes('orphans') ? chain.blocksByHash.get(hash)?.onChain : undefined
     const block = view.blockByHash(hash) ?? orphan
     if (!block) throw new UpstreamError('behind', '-32000 header not found', null, true)
     this.#assertHistoryKept(view, block.number)
-    return this.#indexed(block)
-      .filter(matches)
-      .map((log) => logJson(log, block.hash))
+    return this.#indexed(block).filter(matches)
   }
 
-  #range(view: NodeView, filter: Filter, matches: (log: PlacedLog) => boolean): readonly JsonObject[] {
+  #range(view: NodeView, filter: Filter, matches: (log: DevnetLog) => boolean): readonly DevnetLog[] {
     const { chain, settings, activeFaults } = this.#options
     const from = this.#numberOf(view, filter.fromBlock ?? 'latest')
     const pending = filter.toBlock === 'pending'
@@ -156,15 +159,15 @@ export class SimulatedNode {
     if (pending && settings.mode === 'native' && settings.withoutPending === 'invalid')
       throw new UpstreamError('invalid', '-32602 pending is not supported')
     if (from <= view.head) this.#assertHistoryKept(view, from)
-    const found: JsonObject[] = []
+    const found: DevnetLog[] = []
     for (let number = from; number <= Math.min(to, view.head); number += 1) {
       const block = view.block(number)
-      for (const log of block ? this.#indexed(block) : []) if (block && matches(log)) found.push(logJson(log, block.hash))
+      if (block) found.push(...this.#indexed(block).filter(matches))
     }
     if (!pending || activeFaults.isActive('pendingNull') || activeFaults.isActive('pendingLatest')) return found
     const behind = activeFaults.amount('pendingBehind')
     const shown = behind === null ? view.pendingLogs : chain.viewBehind(behind).pendingLogs
-    return [...found, ...shown.filter(matches).map((log) => logJson(log))]
+    return [...found, ...shown.filter(matches)]
   }
 
   /** A range above the head gives nothing, which looks like a quiet chain, or one of two errors. */
@@ -181,9 +184,10 @@ export class SimulatedNode {
   }
 
   /** Some nodes show a block before they find its logs. */
-  #indexed({ logs, canonicalFrom }: SimulatedBlock): readonly PlacedLog[] {
-    const { clock, activeFaults } = this.#options
+  #indexed({ hash, logs }: DevnetBlock): readonly DevnetLog[] {
+    const { chain, clock, activeFaults } = this.#options
     const unindexedMs = activeFaults.amount('lateIndexing')
+    const canonicalFrom = chain.blocksByHash.get(hash)?.canonicalFrom ?? 0
     return unindexedMs !== null && clock.elapsedMs - canonicalFrom < unindexedMs ? [] : logs
   }
 

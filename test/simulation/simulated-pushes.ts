@@ -1,13 +1,15 @@
 import { map, mergeMap, type Observable } from 'rxjs'
-import type { Hex } from '../../src/lib/hex.ts'
+import { anchorBlock, Chain } from '../../src/devnet/chain/chain.ts'
+import type { DevnetBlock, DevnetLog, EmittedLog } from '../../src/devnet/chain/chain-types.ts'
+import { type Hex, ZERO_WORD } from '../../src/lib/hex.ts'
 import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { randomLog } from './random-transactions.ts'
 import { SeededRandom } from './seeded-random.ts'
-import { hex, type PlacedLog, placeLogs, type SimulatedBlock } from './simulated-block.ts'
-import type { ChainEvent, SimulatedChain } from './simulated-chain.ts'
-import { applyNodeTraits, falseTime, headerJson, type JsonObject, logJson } from './simulated-node-json.ts'
+import type { ChainEvent, SimulatedBlock, SimulatedChain } from './simulated-chain.ts'
+import { applyNodeTraits, falseTime, headerJson, type JsonObject } from './simulated-node-json.ts'
 import { unlistedAddresses } from './simulated-tokens.ts'
+import { emit, hex, simulatedTx } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
 
 type LogsKind = 'pendingLogs' | 'logs'
@@ -50,7 +52,7 @@ export class SimulatedPushes {
     const matcherFor = (kind: LogsKind) => {
       const addresses = subscriptions.get(kind) ?? []
       const all = subscriptions.has(kind) && settings.traits.includes('unfiltered')
-      return (log: PlacedLog) => all || addresses.includes(log.content.address)
+      return (log: DevnetLog) => all || addresses.includes(log.address)
     }
     const silent = activeFaults.isActive('noPendingPushes')
     if (event.type === 'shown') {
@@ -61,12 +63,12 @@ export class SimulatedPushes {
     }
     const [removed, added] = event.type === 'sealed' ? [[], [event.block]] : [event.removed, event.added]
     const sealed = (kind: LogsKind) =>
-      added.flatMap(({ hash, logs }) => logs.filter(matcherFor(kind)).map((log) => this.#signal(kind, logJson(log, hash))))
-    const gone = removed.flatMap(({ hash, logs }) => logs.filter(matcherFor('logs')).map((log) => logJson(log, hash, true)))
+      added.flatMap(({ onChain }) => onChain.logs.filter(matcherFor(kind)).map((log) => this.#signal(kind, log)))
+    const gone = removed.flatMap(({ onChain }) => onChain.logs.filter(matcherFor('logs')).map(asRemoved))
     const falselyRemoved = this.#falseRemovals(added, matcherFor('logs'))
     return [
       ...(subscriptions.has('newHeads') && !activeFaults.isActive('noHeadPushes')
-        ? added.map((block) => push({ type: 'head', header: headerJson(block) }))
+        ? added.map((block) => push({ type: 'head', header: headerJson(block.onChain) }))
         : []),
       ...(activeFaults.isActive('pendingPushesWhenSealed') && !silent ? sealed('pendingLogs').map((signal) => push(signal)) : []),
       ...(activeFaults.isActive('noLogPushes')
@@ -81,16 +83,16 @@ export class SimulatedPushes {
 
   /** What is pre-confirmed now: each new log by itself, or all of them again. */
   #shownSignals(
-    { pendingBlock, logs }: Extract<ChainEvent, { type: 'shown' }>,
-    matches: (log: PlacedLog) => boolean,
+    { pending, logs }: Extract<ChainEvent, { type: 'shown' }>,
+    matches: (log: DevnetLog) => boolean,
   ): readonly LinkSignal[] {
     const { shape, traits } = this.#options.settings
     if (shape === 'one') {
-      const signals = logs.filter(matches).map((log) => this.#signal('pendingLogs', logJson(log)))
+      const signals = logs.filter(matches).map((log) => this.#signal('pendingLogs', log))
       return traits.includes('unsorted') ? signals.reverse() : signals
     }
-    const all = placeLogs(pendingBlock, pendingBlock.txs).filter(matches)
-    const log = all.map((placed) => applyNodeTraits(traits, logJson(placed)))
+    const all = pending.logs.filter(matches)
+    const log = all.map((shown) => applyNodeTraits(traits, shown))
     return all.length === 0 ? [] : [{ type: 'log', subscription: 'pendingLogs', log, receivedAt: 0 }]
   }
 
@@ -99,13 +101,13 @@ export class SimulatedPushes {
   }
 
   /** A node may report a log as removed that is not. */
-  #falseRemovals(added: readonly SimulatedBlock[], matches: (log: PlacedLog) => boolean): readonly JsonObject[] {
+  #falseRemovals(added: readonly SimulatedBlock[], matches: (log: DevnetLog) => boolean): readonly JsonObject[] {
     const { settings, activeFaults } = this.#options
     const percent = activeFaults.amount('falseRemovals')
     if (percent === null) return []
-    return added.flatMap(({ number, hash, logs }) => {
-      const [log] = new SeededRandom(settings.seed, 'takenBack', number).chance(percent) ? logs.filter(matches) : []
-      return log ? [logJson(log, hash, true)] : []
+    return added.flatMap(({ number, onChain }) => {
+      const isStruck = new SeededRandom(settings.seed, 'takenBack', number).chance(percent)
+      return isStruck ? onChain.logs.filter(matches).slice(0, 1).map(asRemoved) : []
     })
   }
 
@@ -146,8 +148,7 @@ export class SimulatedPushes {
   #unlistedLog(random: SeededRandom): unknown {
     const { chain } = this.#options
     const content = randomLog(random, random.pick(unlistedAddresses))
-    const at = { block: chain.head + 1, timestamp: 0, txIndex: 0, logIndex: 0, key: '', tx: hex(64, random.int(1, 2 ** 30)) }
-    return logJson({ ...at, content })
+    return strayLog(content, { block: chain.head + 1, tx: hex(64, random.int(1, 2 ** 30)) })
   }
 
   /** A log of a listed token in a block that will not come for long. */
@@ -156,17 +157,16 @@ export class SimulatedPushes {
     const block = chain.head + FALSE_LOG_BLOCKS
     const tx = hex(64, 0xfa_0000_0000 + random.int(1, 2 ** 30))
     const timestamp = chain.pendingBlock.timestamp
-    return logJson({ block, timestamp, tx, txIndex: 0, logIndex: 0, key: '', content: randomLog(random) })
+    return strayLog(randomLog(random), { block, tx, timestamp })
   }
 
   /** A well-formed header that is not true: far ahead, or a year later than it is. */
   #falseHeader(random: SeededRandom): unknown {
     const { chain } = this.#options
-    const head = chain.block(chain.head)
-    if (!head) return null
+    const { head } = chain.now
     const later = head.timestamp + YEAR_S
     return headerJson(
-      random.pick<SimulatedBlock>([
+      random.pick<DevnetBlock>([
         { ...head, number: head.number + FALSE_HEAD_BLOCKS, hash: hex(64, 0xfa15e0000n + BigInt(head.number)) },
         { ...head, timestamp: later },
         {
@@ -182,8 +182,7 @@ export class SimulatedPushes {
 
   #badHeader(random: SeededRandom): unknown {
     const { chain } = this.#options
-    const head = chain.block(chain.head)
-    const real = head ? headerJson(head) : {}
+    const real = headerJson(chain.now.head)
     return random.pick<unknown>([
       null,
       'head',
@@ -206,13 +205,20 @@ function withFalseTime(signal: LinkSignal, random: SeededRandom): LinkSignal {
   return { ...signal, log: Array.isArray(signal.log) ? signal.log.map(later) : later(signal.log as JsonObject) }
 }
 
+const asRemoved = (log: DevnetLog): DevnetLog => ({ ...log, removed: true })
+
+/** A log that no block of the chain has. */
+function strayLog(log: EmittedLog, place: { readonly block: number; readonly tx: Hex; readonly timestamp?: number }) {
+  const { block, tx, timestamp = 0 } = place
+  const parent = anchorBlock(block - 1, { timestamp }, ZERO_WORD, new Map())
+  return { ...Chain.after(parent, { timestamp }).show([simulatedTx(tx, [emit(log)]).run]).pending.logs[0] }
+}
+
 const logSignal = (subscription: LogsKind, log: unknown): LinkSignal => ({ type: 'log', subscription, log, receivedAt: 0 })
 
 /** A value that is no log, or a log with an unreadable field. */
 function garbageLog(random: SeededRandom): unknown {
-  const content = randomLog(random)
-  const at = { block: 7, timestamp: 0, txIndex: 0, logIndex: 0, key: '', tx: hex(64, 7) }
-  const log = logJson({ ...at, content })
+  const log = strayLog(randomLog(random), { block: 7, tx: hex(64, 7) })
   return random.pick<unknown>([
     null,
     42,

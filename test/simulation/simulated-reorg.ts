@@ -1,6 +1,7 @@
 import { alterTx, randomTx } from './random-transactions.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import { hex, type SimulatedBlock, type SimulatedTx } from './simulated-block.ts'
+import type { SimulatedBlock } from './simulated-chain.ts'
+import { hex, type SimulatedTx, transactionsOf } from './simulated-transactions.ts'
 
 type ReorgInput = {
   readonly random: SeededRandom
@@ -20,7 +21,7 @@ type ReorgResult = {
 
 /** The blocks that replace others: most transactions stay, some move, change, vanish or are new. */
 export function reorgBlocks({ random, removed, isRewind, slot, issuerPercent }: ReorgInput): ReorgResult {
-  if (isRewind) return { blocks: [], remaining: removed.flatMap(({ txs }) => txs.filter(() => random.chance(85))) }
+  if (isRewind) return { blocks: [], remaining: removed.flatMap((block) => transactionsOf(block).filter(() => random.chance(85))) }
   // Some reorganisations change nothing but the hashes.
   const keepsTransactions = random.chance(20)
   const count = Math.max(1, removed.length + random.int(-1, 1))
@@ -30,7 +31,7 @@ export function reorgBlocks({ random, removed, isRewind, slot, issuerPercent }: 
     const old = removed[nth]
     const txs: SimulatedTx[] = carried
     carried = []
-    for (const tx of old?.txs ?? []) {
+    for (const tx of old ? transactionsOf(old) : []) {
       const drawn = keepsTransactions ? 0 : random.int(0, 99)
       if (drawn < 70) txs.push(tx)
       else if (drawn < 80) carried.push(tx)
@@ -45,5 +46,5 @@ export function reorgBlocks({ random, removed, isRewind, slot, issuerPercent }: 
     }
     blocks.push({ timestamp, txs })
   }
-  return { blocks, remaining: [...carried, ...removed.slice(count).flatMap(({ txs }) => txs)] }
+  return { blocks, remaining: [...carried, ...removed.slice(count).flatMap(transactionsOf)] }
 }

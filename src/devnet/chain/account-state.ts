@@ -28,43 +28,40 @@ export const mappingSlot = (key: Hex, base: Hex): Hex => {
   return slot
 }
 
-/** Values by key, sealed and pre-confirmed: ether in wei, nonces, code and storage slots, all as numbers. */
+/** Limit of the layers of a state. A block that changes anything has one. */
+const LAYERS_BOUND = 64
+
+/** Values by key: ether in wei, nonces, code and storage slots, all as numbers. A change makes another state. */
 export class AccountState {
-  #sealed: Map<string, bigint>
-  #pending = new Map<string, bigint>()
+  #values: StateValues
+  #below: AccountState | undefined
+  #depth: number
 
-  constructor(initialState: StateValues) {
-    this.#sealed = new Map(initialState)
+  constructor(values: StateValues, below?: AccountState) {
+    this.#values = values
+    this.#below = below
+    this.#depth = below ? below.#depth + 1 : 1
   }
 
-  readSealed(key: string): bigint {
-    return this.#sealed.get(key) ?? 0n
-  }
-
-  readPending(key: string): bigint {
-    return this.#pending.get(key) ?? this.readSealed(key)
-  }
-
-  write({ key, change }: StateWrite): void {
-    this.#pending.set(key, change(this.readPending(key)))
-  }
-
-  /** Seals the pre-confirmed values. Returns the values that their keys had before. */
-  seal(): StateValues {
-    const valuesBefore = new Map<string, bigint>()
-    for (const [key, value] of this.#pending) {
-      valuesBefore.set(key, this.readSealed(key))
-      this.#sealed.set(key, value)
+  readonly read: ReadState = (key) => {
+    for (let layer: AccountState | undefined = this; layer; layer = layer.#below) {
+      const value = layer.#values.get(key)
+      if (value !== undefined) return value
     }
-    this.#pending.clear()
-    return valuesBefore
+    return 0n
   }
 
-  discard(): void {
-    this.#pending.clear()
+  /** Changes values in the uppermost layer. */
+  with(values: StateValues): AccountState {
+    return new AccountState(new Map([...this.#values, ...values]), this.#below)
   }
 
-  unseal(valuesBefore: StateValues): void {
-    for (const [key, value] of valuesBefore) this.#sealed.set(key, value)
+  /** Begins a layer on top. */
+  next(): AccountState {
+    if (this.#values.size === 0) return this
+    if (this.#depth < LAYERS_BOUND) return new AccountState(new Map(), this)
+    const layers: StateValues[] = []
+    for (let layer: AccountState | undefined = this; layer; layer = layer.#below) layers.unshift(layer.#values)
+    return new AccountState(new Map(), new AccountState(new Map(layers.flatMap((values) => [...values]))))
   }
 }

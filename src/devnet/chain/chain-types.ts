@@ -1,5 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { ReadState, StateWrite } from './account-state.ts'
+import type { AccountState, ReadState, StateWrite } from './account-state.ts'
 
 export type EmittedLog = { address: Hex; topics: readonly Hex[]; data: Hex }
 
@@ -18,7 +18,7 @@ export type DevnetLog = EmittedLog & {
 /** State at the moment when a transaction executes, and the time of its block in seconds. */
 export type ExecutionContext = { readState: ReadState; timestamp: number }
 
-/** Builds a transaction when it executes, because its logs may depend on the state. */
+/** Builds a transaction where it executes, because its logs may depend on the state. */
 export type DeferredTransaction = (context: ExecutionContext) => UnsignedTransaction
 
 export type UnsignedTransaction = {
@@ -34,18 +34,23 @@ export type UnsignedTransaction = {
   sealedAs?: TransactionOutcome
 }
 
-export type DevnetTransaction = UnsignedTransaction & { hash: Hex; nonce: bigint }
+export type RunTransaction = (context: ExecutionContext) => DevnetTransaction
+
+/** A transaction with what it did in its block. In another block it runs again, and keeps its hash and nonce. */
+export type DevnetTransaction = UnsignedTransaction & { hash: Hex; nonce: bigint; run: RunTransaction }
+
+/** Time of a block in seconds, and in milliseconds if several blocks share a second. */
+export type DevnetBlockTime = { timestamp: number; timestampMs?: number }
 
 /** A block is pending while its hash is zero. */
-export type DevnetBlock = {
+export type DevnetBlock = DevnetBlockTime & {
   number: number
-  timestamp: number
-  /** Time in milliseconds. Present only if several blocks share a second. */
-  timestampMs?: number
   hash: Hex
   parentHash: Hex
   transactions: readonly DevnetTransaction[]
   logs: readonly DevnetLog[]
+  /** The state after its transactions. */
+  state: AccountState
 }
 
 export type PendingDevnetBlock = DevnetBlock & { flashblocks: number }
@@ -56,4 +61,4 @@ export type TransactionOutcome =
   | 'dropped'
   | 'moved'
   | { logs: readonly EmittedLog[]; writes?: readonly StateWrite[] }
-  | Omit<DevnetTransaction, 'nonce'>
+  | Omit<DevnetTransaction, 'nonce' | 'run'>

@@ -1,215 +1,105 @@
 import { type Hex, quantity, ZERO_WORD } from '../../lib/hex.ts'
 import { AccountState, etherKey, nonceKey, type StateValues } from './account-state.ts'
-import type {
-  DeferredTransaction,
-  DevnetBlock,
-  DevnetLog,
-  DevnetTransaction,
-  PendingDevnetBlock,
-  TransactionOutcome,
-  UnsignedTransaction,
-} from './chain-types.ts'
-import { ChainHashes } from './hashes.ts'
+import type { DevnetBlock, DevnetBlockTime, PendingDevnetBlock, RunTransaction } from './chain-types.ts'
 
-/** Time of block 0. Block n is n block times later, so a devnet that restarts has the head that it would have without a stop. */
-export const GENESIS_MS = Date.UTC(2020, 0, 1)
-/** Number of sealed blocks that are kept. Older blocks read as on a pruned node. */
-const HISTORY_BOUND = 2_048
 export const GAS_PRICE = 6_000_000n
 
-/** The values from which a chain starts. `salt` is a part of every hash. */
-export type Genesis = { salt: string; blockMs: number; initialState: StateValues }
-
-type PendingBlockDraft = PendingDevnetBlock & { transactions: DevnetTransaction[]; logs: DevnetLog[] }
-type SealedDevnetBlock = DevnetBlock & { valuesBefore: StateValues }
-
+/** A chain as it is at one moment. Nothing changes it: what moves the chain returns another one, which shares its blocks. */
 export class Chain {
-  #genesis: Genesis
-  #hashes: ChainHashes
-  #state: AccountState
-  #sealed = new Map<number, SealedDevnetBlock>()
-  #genesisBlock: DevnetBlock
-  #head: DevnetBlock
-  #pending: PendingBlockDraft
-  #movedTransactions: DevnetTransaction[] = []
+  readonly genesis: DevnetBlock
+  /** Sealed blocks, oldest first. The first one is only the parent of the oldest that is kept. */
+  readonly blocks: readonly DevnetBlock[]
+  readonly pending: PendingDevnetBlock
 
-  /** Starts after the block `startAfter.number`, with its state. The transactions of that block only determine its hash. */
-  constructor(
-    genesis: Genesis,
-    startAfter: { number: number; transactions: readonly UnsignedTransaction[]; initialState: StateValues },
-  ) {
-    this.#genesis = genesis
-    this.#hashes = new ChainHashes(genesis.salt)
-    this.#state = new AccountState(startAfter.initialState)
-    this.#genesisBlock = this.#createAnchorBlock(0, [])
-    this.#head = this.#createAnchorBlock(startAfter.number, startAfter.transactions)
-    this.#pending = this.#createPending()
+  private constructor(genesis: DevnetBlock, blocks: readonly DevnetBlock[], pending: PendingDevnetBlock) {
+    this.genesis = genesis
+    this.blocks = blocks
+    this.pending = pending
+  }
+
+  /** Starts after a block. The next one has this time. */
+  static after(parent: DevnetBlock, next: DevnetBlockTime, genesis = parent): Chain {
+    return new Chain(genesis, [parent], emptyBlockAfter(parent, next))
   }
 
   get head(): DevnetBlock {
-    return this.#head
-  }
-
-  get pending(): PendingDevnetBlock {
-    return this.#pending
+    return this.blocks.at(-1) ?? this.genesis
   }
 
   get oldest(): number {
-    return this.#head.number - this.#sealed.size + 1
+    return (this.blocks[0]?.number ?? 0) + 1
   }
 
   block(number: number): DevnetBlock | undefined {
-    return number === 0 ? this.#genesisBlock : this.#sealed.get(number)
+    if (number === this.genesis.number) return this.genesis
+    return number < this.oldest ? undefined : this.blocks[number - this.oldest + 1]
   }
 
   blockOfHash(hash: Hex): DevnetBlock | undefined {
-    return [this.#genesisBlock, ...this.#sealed.values()].find((block) => block.hash === hash)
+    return [this.genesis, ...this.blocks.slice(1)].find((block) => block.hash === hash)
   }
 
-  valueAt(key: string, stateBlock: number | 'pending'): bigint {
-    if (stateBlock === 'pending') return this.#state.readPending(key)
-    if (stateBlock === 0) return this.#genesis.initialState.get(key) ?? 0n
-    for (let number = stateBlock + 1; number <= this.#head.number; number++) {
-      const valueBefore = this.#sealed.get(number)?.valuesBefore.get(key)
-      if (valueBefore !== undefined) return valueBefore
-    }
-    return this.#state.readSealed(key)
+  /** Reads the state after a block. That before the oldest kept block is known too, because that block can be undone. */
+  valueAt(key: string, number: number | 'pending'): bigint {
+    const block = number === 'pending' ? this.pending : (this.blocks[number - this.oldest + 1] ?? this.block(number))
+    return block?.state.read(key) ?? 0n
   }
 
-  makeFlashblock(transactions: readonly DeferredTransaction[]): readonly DevnetLog[] {
-    const firstNewLog = this.#pending.logs.length
-    this.#pending.flashblocks += 1
-    for (const transaction of this.#movedTransactions.splice(0)) this.#execute(this.#pending, transaction)
-    const context = { readState: (key: string) => this.#state.readPending(key), timestamp: this.#pending.timestamp }
-    for (const build of transactions) this.#execute(this.#pending, this.#addHashAndNonce(build(context)))
-    return this.#pending.logs.slice(firstNewLog)
+  /** Shows a flashblock: executes more transactions in the pending block. */
+  show(transactions: readonly RunTransaction[]): Chain {
+    const pending = execute(this.pending, transactions)
+    return new Chain(this.genesis, this.blocks, { ...pending, flashblocks: pending.flashblocks + 1 })
   }
 
-  seal(outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome = () => 'kept'): DevnetBlock {
-    const preconfirmed = this.#pending.transactions
-    const scheduled = this.#applyOutcomes(preconfirmed, ({ sealedAs = 'kept' }) => sealedAs)
-    const kept = this.#applyOutcomes(scheduled, outcomeOf)
-    if (!isSameList(kept, preconfirmed)) this.#pending = this.#reexecute(this.#createPending(), kept)
-    if (!isSameList(kept, scheduled) || kept.some((transaction) => transaction.injectedHash)) this.#hashes.diverge(kept)
-    return this.#sealPending()
+  /** Seals the pending block. The next one has this time. Forgets all but the `kept` newest blocks. */
+  seal(hash: Hex, next: DevnetBlockTime, kept = Number.POSITIVE_INFINITY): Chain {
+    const { flashblocks: _, ...built } = this.pending
+    const block = { ...built, hash, logs: built.logs.map((log) => ({ ...log, blockHash: hash })) }
+    return new Chain(this.genesis, [...this.blocks.slice(-kept), block], emptyBlockAfter(block, next))
   }
 
-  /** Replaces the newest sealed blocks by new ones with the same numbers. */
-  reorg(
-    depth: number,
-    outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome,
-  ): { removed: readonly DevnetLog[]; blocks: readonly DevnetBlock[] } {
-    const replaced = [...this.#sealed.values()].slice(-depth)
-    const [first] = replaced
-    if (!first || depth < 1 || replaced.length < depth) {
-      throw new Error(`cannot replace ${depth} blocks: only 1 to ${this.#sealed.size}`)
-    }
-    const preconfirmed = this.#pending.transactions
-    this.#state.discard()
-    for (const block of replaced.toReversed()) {
-      this.#state.unseal(block.valuesBefore)
-      this.#sealed.delete(block.number)
-    }
-    const number = first.number - 1
-    const anchorBlock = { ...this.#genesisBlock, number, ...this.#timestampsOf(number), hash: first.parentHash }
-    this.#head = this.#sealed.get(number) ?? anchorBlock
-    const blocks = replaced.map((block) => {
-      const kept = this.#applyOutcomes(block.transactions, outcomeOf)
-      this.#pending = this.#reexecute(this.#createPending(), kept)
-      this.#hashes.diverge(kept, 'reorg')
-      return this.#sealPending()
-    })
-    this.#pending = this.#reexecute(this.#createPending(), preconfirmed)
-    return { removed: replaced.flatMap((block) => block.logs).map((log) => ({ ...log, removed: true })), blocks }
-  }
-
-  /** Returns the transactions that stay in their block. A moved transaction waits for the next flashblock. */
-  #applyOutcomes(
-    transactions: readonly DevnetTransaction[],
-    outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome,
-  ): readonly DevnetTransaction[] {
-    return transactions.flatMap((transaction) => {
-      const outcome = outcomeOf(transaction)
-      if (outcome === 'moved') this.#movedTransactions.push(transaction)
-      if (outcome === 'moved' || outcome === 'dropped') return []
-      return [outcome === 'kept' ? transaction : { ...transaction, ...outcome }]
-    })
-  }
-
-  #sealPending(): DevnetBlock {
-    const { flashblocks: _, ...built } = this.#pending
-    const { number } = built
-    const hash = this.#hashes.blockHash(number, built.transactions)
-    const logs = built.logs.map((log) => ({ ...log, blockHash: hash }))
-    const block = { ...built, hash, logs, valuesBefore: this.#state.seal() }
-    this.#sealed.set(number, block)
-    this.#head = block
-    this.#sealed.delete(number - HISTORY_BOUND)
-    this.#pending = this.#createPending()
-    return block
-  }
-
-  #createPending(): PendingBlockDraft {
-    const number = this.#head.number + 1
-    return {
-      number,
-      ...this.#timestampsOf(number),
-      hash: ZERO_WORD,
-      parentHash: this.#head.hash,
-      transactions: [],
-      logs: [],
-      flashblocks: 0,
-    }
-  }
-
-  /** Executes only these transactions, from the sealed state. All others lose their index and their effects. */
-  #reexecute(draft: PendingBlockDraft, transactions: readonly DevnetTransaction[]): PendingBlockDraft {
-    this.#state.discard()
-    for (const transaction of transactions) this.#execute(draft, transaction)
-    return draft
-  }
-
-  #execute(draft: PendingBlockDraft, transaction: DevnetTransaction): void {
-    const transactionIndex = quantity(draft.transactions.length)
-    draft.transactions.push(transaction)
-    for (const log of transaction.logs) {
-      draft.logs.push({
-        ...log,
-        blockHash: ZERO_WORD,
-        blockNumber: quantity(draft.number),
-        blockTimestamp: quantity(draft.timestamp),
-        ...(draft.timestampMs !== undefined && { blockTimestampMs: quantity(draft.timestampMs) }),
-        transactionHash: transaction.hash,
-        transactionIndex,
-        logIndex: quantity(draft.logs.length),
-        removed: false,
-      })
-    }
-    const fee = BigInt(transaction.gasUsed) * GAS_PRICE
-    this.#state.write({ key: nonceKey(transaction.from), change: (count) => count + 1n })
-    // A sender without ether pays nothing, so a test may send from any address without funding it.
-    this.#state.write({ key: etherKey(transaction.from), change: (wei) => (wei < fee ? wei : wei - fee) })
-    for (const write of transaction.writes) this.#state.write(write)
-  }
-
-  #addHashAndNonce(unsigned: UnsignedTransaction): DevnetTransaction {
-    const { number, transactions } = this.#pending
-    const hash = unsigned.injectedHash ?? this.#hashes.transactionHash(number, transactions.length, unsigned)
-    return { ...unsigned, hash, nonce: this.#state.readPending(nonceKey(unsigned.from)) }
-  }
-
-  #timestampsOf(number: number): Pick<DevnetBlock, 'timestamp' | 'timestampMs'> {
-    const timestampMs = GENESIS_MS + number * this.#genesis.blockMs
-    const timestamp = Math.floor(timestampMs / 1_000)
-    return this.#genesis.blockMs < 1_000 ? { timestamp, timestampMs } : { timestamp }
-  }
-
-  #createAnchorBlock(number: number, transactions: readonly UnsignedTransaction[]): DevnetBlock {
-    const hashes = transactions.map((transaction, index) => ({ hash: this.#hashes.transactionHash(number, index, transaction) }))
-    const hash = this.#hashes.blockHash(number, hashes)
-    return { number, ...this.#timestampsOf(number), hash, parentHash: ZERO_WORD, transactions: [], logs: [] }
+  /** Goes back to a block, and begins the one after it with these transactions. */
+  backTo(number: number, next: DevnetBlockTime, transactions: readonly RunTransaction[] = []): Chain {
+    const blocks = this.blocks.slice(0, number - this.oldest + 2)
+    return new Chain(this.genesis, blocks, execute(emptyBlockAfter(blocks.at(-1) ?? this.genesis, next), transactions))
   }
 }
 
-const isSameList = (one: readonly DevnetTransaction[], other: readonly DevnetTransaction[]): boolean =>
-  one.length === other.length && one.every((transaction, at) => transaction === other[at])
+/** A block before which the chain does not begin to keep blocks. */
+export const anchorBlock = (number: number, time: DevnetBlockTime, hash: Hex, values: StateValues): DevnetBlock => {
+  return { number, ...time, hash, parentHash: ZERO_WORD, transactions: [], logs: [], state: new AccountState(values) }
+}
+
+const emptyBlockAfter = ({ number, hash, state }: DevnetBlock, time: DevnetBlockTime): PendingDevnetBlock => {
+  const place = { number: number + 1, ...time, hash: ZERO_WORD, parentHash: hash }
+  return { ...place, transactions: [], logs: [], state: state.next(), flashblocks: 0 }
+}
+
+/** Executes more transactions in a block: places their logs, and changes the state. */
+const execute = (block: PendingDevnetBlock, runs: readonly RunTransaction[]): PendingDevnetBlock => {
+  const { number, timestamp, timestampMs } = block
+  const [transactions, logs, written] = [[...block.transactions], [...block.logs], new Map<string, bigint>()]
+  const readState = (key: string) => written.get(key) ?? block.state.read(key)
+  for (const run of runs) {
+    const transaction = run({ readState, timestamp })
+    const place = {
+      blockHash: ZERO_WORD,
+      blockNumber: quantity(number),
+      blockTimestamp: quantity(timestamp),
+      ...(timestampMs !== undefined && { blockTimestampMs: quantity(timestampMs) }),
+      transactionHash: transaction.hash,
+      transactionIndex: quantity(transactions.length),
+    }
+    transactions.push(transaction)
+    for (const log of transaction.logs) logs.push({ ...log, ...place, logIndex: quantity(logs.length), removed: false })
+    const fee = BigInt(transaction.gasUsed) * GAS_PRICE
+    const writes = [
+      { key: nonceKey(transaction.from), change: (count: bigint) => count + 1n },
+      // A sender without ether pays nothing, so a test may send from any address without funding it.
+      { key: etherKey(transaction.from), change: (wei: bigint) => (wei < fee ? wei : wei - fee) },
+      ...transaction.writes,
+    ]
+    for (const { key, change } of writes) written.set(key, change(readState(key)))
+  }
+  return { ...block, transactions, logs, state: block.state.with(written) }
+}

@@ -1,4 +1,4 @@
-import { GENESIS_MS } from '../chain/chain.ts'
+import { GENESIS_MS } from '../chain/chain-builder.ts'
 import { frozenFeed } from './corporate-actions.ts'
 import { createNavCurve, type ReadNav } from './nav-curve.ts'
 import { CYCLE_BLOCKS } from './trading-cycle.ts'

@@ -1,7 +1,7 @@
 import { parseUnits } from 'viem/utils'
 import type { Hex } from '../../lib/hex.ts'
 import { nonceKey, type StateValues, writeValue } from '../chain/account-state.ts'
-import { GENESIS_MS } from '../chain/chain.ts'
+import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import {
   buildRoundTransaction,

@@ -1,6 +1,6 @@
 import type { Hex } from '../../lib/hex.ts'
 import type { StateValues } from '../chain/account-state.ts'
-import { GENESIS_MS } from '../chain/chain.ts'
+import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { type DevnetPool, poolContract, pools, rootOfPrice } from '../tokens/devnet-pools.ts'
 import { poolValues } from '../tokens/pool-storage.ts'

@@ -1,5 +1,6 @@
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
-import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
+import { GAS_PRICE } from '../chain/chain.ts'
+import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { feedValues, testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'

@@ -1,5 +1,5 @@
 import { keccak256 } from 'viem/utils'
-import { type Hex, quantity, toWord, ZERO_WORD } from '../../lib/hex.ts'
+import { type Hex, quantity, ZERO_WORD } from '../../lib/hex.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import type { DevnetBlock, DevnetLog, DevnetTransaction } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
@@ -116,9 +116,9 @@ const bloomBitsOf = (bytes: Hex): readonly number[] => {
 }
 
 const bloomOf = (logs: readonly DevnetLog[]): Hex => {
-  let bloom = 0n
-  for (const { address, topics } of logs) {
-    for (const bytes of [address, ...topics]) for (const bit of bloomBitsOf(bytes)) bloom |= 1n << BigInt(bit)
-  }
-  return `0x${toWord(bloom).slice(2).padStart(512, '0')}`
+  const bloom = Buffer.alloc(256)
+  for (const { address, topics } of logs)
+    for (const bit of [address, ...topics].flatMap(bloomBitsOf))
+      bloom[255 - (bit >> 3)] = (bloom[255 - (bit >> 3)] ?? 0) | (1 << (bit & 7))
+  return `0x${bloom.toString('hex')}`
 }

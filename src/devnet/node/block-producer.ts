@@ -29,13 +29,12 @@ export const createBlockProducer = ({
   sockets,
   onChange,
 }: BlockProducerInputs) => {
-  const { chain } = scriptedChain
   const { faults } = faultController
   const delayed: DelayedFlashblock[] = []
   let heldLogs: readonly DevnetLog[] = []
 
   const pushDueFlashblocks = () => {
-    const newestDueBlock = chain.pending.number - faults.pushDelayBlocks
+    const newestDueBlock = scriptedChain.chain.pending.number - faults.pushDelayBlocks
     const firstNotDue = delayed.findIndex(({ blockNumber }) => blockNumber > newestDueBlock)
     const due = delayed.splice(0, firstNotDue < 0 ? delayed.length : firstNotDue)
     for (const flashblock of due) pushFlashblock(flashblock)
@@ -46,12 +45,12 @@ export const createBlockProducer = ({
     heldLogs = end ? newLogs.slice(end) : []
   }
   const makeFlashblock = (transactions: readonly DeferredTransaction[]) => {
-    const { number, flashblocks } = chain.pending
+    const { number, flashblocks } = scriptedChain.chain.pending
     const newLogs = scriptedChain.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
     const isLost = newLogs.length > 0 && faultController.losesFlashblock()
     const shownBlock = replica.preconfirmed
     // A pending block that no longer changes has no new logs.
-    if (!isLost && shownBlock?.number === chain.pending.number) {
+    if (!isLost && shownBlock?.number === number) {
       const pendingLogs = [...shownBlock.logs]
       delayed.push({ blockNumber: shownBlock.number, newLogs: pendingLogs.slice(pendingLogs.length - newLogs.length), pendingLogs })
       if (delayed.length > DELAYED_BOUND) delayed.shift()
@@ -61,7 +60,7 @@ export const createBlockProducer = ({
     return newLogs
   }
   const replaceBlocks = (depth: number, outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome) => {
-    const { removed, blocks } = chain.reorg(depth, outcomeOf)
+    const { removed, blocks } = scriptedChain.reorg(depth, outcomeOf)
     sockets.announceLogs(removed)
     for (const block of blocks) sockets.announceBlock(block)
     onChange()
@@ -74,7 +73,7 @@ export const createBlockProducer = ({
     })
     sockets.announceBlock(block)
     pushDueFlashblocks()
-    const keptBlocks = chain.head.number - chain.oldest + 1
+    const keptBlocks = scriptedChain.chain.blocks.length - 1
     if (faultController.shouldReorg()) replaceBlocks(Math.min(faults.reorgDepth, keptBlocks), faultController.outcomeOf)
     const depth = chances.reorgDepthAfter(block.number)
     if (depth > 0) replaceBlocks(Math.min(depth, keptBlocks), chances.inReorg)

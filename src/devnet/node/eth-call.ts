@@ -58,12 +58,13 @@ const oracleParamsType = parseAbiParameters('uint256, bool')
 /** Number of bits below the phase in the round number of a proxy. */
 const PHASE_SHIFT = 64n
 
-/** Answers a call of a contract. An address without code answers `0x`. */
 export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: z.infer<typeof CallParams>): Hex => {
   if (!node.calls) throw new CallError(-32601, 'rpc method is not whitelisted', 403)
-  const context = contextAt(node, blockId)
-  const callee = toLowerHex(to)
-  const calldata = toLowerHex(data ?? input ?? '0x')
+  return answerCall(contextAt(node, blockId), toLowerHex(to), toLowerHex(data ?? input ?? '0x'))
+}
+
+/** Answers a call of a contract. An address without code answers `0x`. */
+export const answerCall = (context: ExecutionContext, callee: Hex, calldata: Hex): Hex => {
   switch (context.readState(codeKey(callee))) {
     case 0n:
       return '0x'
@@ -86,9 +87,9 @@ export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: 
 const contextAt = (node: DevnetNode, blockId: string): ExecutionContext => {
   const { replica } = node
   const stateBlock = resolveStateBlock(node, blockId)
-  const block = stateBlock === 'pending' ? replica.preconfirmed : replica.block(stateBlock)
+  const block = stateBlock === 'pending' ? replica.preconfirmed : replica.chain.block(stateBlock)
   if (!block) throw new CallError(-32000, `state at block ${blockId} is pruned`)
-  return { readState: (key) => replica.valueAt(key, stateBlock), timestamp: block.timestamp }
+  return { readState: (key) => replica.chain.valueAt(key, stateBlock), timestamp: block.timestamp }
 }
 
 const answerTokenCall = ({ readState, timestamp }: ExecutionContext, token: Hex, data: Hex): Hex => {

@@ -24,7 +24,7 @@ export const readLogs = (node: DevnetNode, filter: Filter): readonly DevnetLog[]
 }
 
 const logsOfBlock = ({ replica, faultController }: DevnetNode, hash: Hex): readonly DevnetLog[] => {
-  const block = replica.blockOfHash(hash)
+  const block = replica.chain.blockOfHash(hash)
   if (!block || faultController.consume('missingByHash')) throw new CallError(-32001, `block not found: hash ${hash}`)
   return block.logs
 }
@@ -33,21 +33,21 @@ const logsOfRange = (node: DevnetNode, from: BlockPosition, to: BlockPosition): 
   const { replica } = node
   const pending = to === 'pending' ? (replica.preconfirmed?.logs ?? []) : []
   if (from === 'pending') return pending
-  const sealed = sealedLogsOfRange(node, from, to === 'pending' ? replica.head.number : to)
+  const sealed = sealedLogsOfRange(node, from, to === 'pending' ? replica.chain.head.number : to)
   // A log that is sealed, and still in the pending block, is returned once, as by the real node.
   const sealedIds = new Set(sealed.map(logIdOf))
   return [...sealed, ...pending.filter((log) => !sealedIds.has(logIdOf(log)))]
 }
 
 const sealedLogsOfRange = ({ replica, faultController }: DevnetNode, from: number, to: number): readonly DevnetLog[] => {
-  if (from > replica.head.number) return []
+  if (from > replica.chain.head.number) return []
   if (from > to) throw new CallError(-32602, 'invalid block range params')
   const { rangeBound } = faultController.faults
   if (to - from >= rangeBound) throw new CallError(-32602, `block range greater than ${rangeBound} max`)
-  const last = Math.min(to, replica.head.number)
-  if (last > 0 && Math.max(from, 1) < replica.oldest) throw new CallError(-32000, 'pruned history unavailable')
+  const last = Math.min(to, replica.chain.head.number)
+  if (last > 0 && Math.max(from, 1) < replica.chain.oldest) throw new CallError(-32000, 'pruned history unavailable')
   const numbers = Array.from({ length: last - from + 1 }, (_, index) => from + index)
-  return numbers.flatMap((number) => replica.block(number)?.logs ?? [])
+  return numbers.flatMap((number) => replica.chain.block(number)?.logs ?? [])
 }
 
 const checkResultCount = (

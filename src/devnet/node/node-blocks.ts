@@ -20,7 +20,7 @@ export const resolveBlockHash = ({ replica }: DevnetNode, blockId: AnyBlock): st
   if (typeof blockId !== 'string' && 'blockNumber' in blockId) return blockId.blockNumber
   const hash = typeof blockId === 'string' ? blockId : blockId.blockHash
   if (hash.length < 66) return hash
-  const block = replica.blockOfHash(toLowerHex(hash))
+  const block = replica.chain.blockOfHash(toLowerHex(hash))
   if (!block) throw new CallError(-32001, `block not found: hash ${hash}`)
   return quantity(block.number)
 }
@@ -30,7 +30,7 @@ export const resolveBlockNumber = (node: DevnetNode, blockId: string): number | 
     case 'pending':
       return 'pending'
     case 'latest':
-      return node.replica.head.number
+      return node.replica.chain.head.number
     case 'safe':
       return trailingBlock(node, node.safeDepth)
     case 'finalized':
@@ -45,8 +45,8 @@ export const resolveBlockNumber = (node: DevnetNode, blockId: string): number | 
 export const findBlock = (node: DevnetNode, blockId: string): DevnetBlock | undefined => {
   const { replica, faultController } = node
   const number = resolveBlockNumber(node, blockId)
-  if (number !== 'pending') return replica.block(number)
-  return faultController.faults.pending === 'null' ? undefined : (replica.preconfirmed ?? replica.head)
+  if (number !== 'pending') return replica.chain.block(number)
+  return faultController.faults.pending === 'null' ? undefined : (replica.preconfirmed ?? replica.chain.head)
 }
 
 /** Returns the block whose state is read: the number of a sealed block, or `pending`. */
@@ -54,18 +54,18 @@ export const resolveStateBlock = (node: DevnetNode, blockId: string): number | '
   const { replica } = node
   const number = resolveBlockNumber(node, blockId)
   if (number === 'pending') {
-    const shownBlock = replica.preconfirmed ?? replica.head
-    return shownBlock.number > replica.head.number ? 'pending' : shownBlock.number
+    const shownBlock = replica.preconfirmed ?? replica.chain.head
+    return shownBlock.number > replica.chain.head.number ? 'pending' : shownBlock.number
   }
-  if (number > replica.head.number) throw new CallError(-32001, `block not found: ${blockId}`)
+  if (number > replica.chain.head.number) throw new CallError(-32001, `block not found: ${blockId}`)
   // The state before the oldest kept block is known too, because that block can be undone.
-  if (number !== 0 && number < replica.oldest - 1) throw new CallError(-32000, `state at block ${blockId} is pruned`)
+  if (number !== 0 && number < replica.chain.oldest - 1) throw new CallError(-32000, `state at block ${blockId} is pruned`)
   return number
 }
 
 /** Returns the block of `safe` or `finalized`. It never decreases, because a reorg keeps the number of blocks. */
 const trailingBlock = ({ replica, faultController }: DevnetNode, depth: number): number => {
   if (faultController.faults.finality === 'refused') throw new CallError(-32602, 'invalid params: unknown block tag')
-  const { head, oldest } = replica
+  const { head, oldest } = replica.chain
   return head.number === 0 ? 0 : Math.min(head.number, Math.max(head.number - depth, oldest))
 }

@@ -8,68 +8,42 @@ import type { Faults } from '../faults/faults.ts'
 const STUCK_BLOCKS = 5
 
 /** The chain as one node behind a load balancer sees it. */
-export type Replica = Pick<Chain, 'head' | 'oldest' | 'block' | 'blockOfHash' | 'valueAt'> & {
+export type Replica = {
+  readonly chain: Chain
   /** The block shown as pending; undefined without pre-confirmations. */
   readonly preconfirmed: DevnetBlock | undefined
 }
 
+type ChainHolder = { readonly chain: Chain }
+
 /** Makes an up-to-date node. The faults decide what it shows as pending. */
-export const createUpToDateReplica = (chain: Chain, faults: Faults): Replica => {
-  let cachedStuckBlock: DevnetBlock | undefined
-  const readStuckBlock = () => {
-    const block = chain.block(chain.head.number - STUCK_BLOCKS)
-    cachedStuckBlock ??= block && withHash(block, ZERO_WORD)
-    return cachedStuckBlock
-  }
-  const readPreconfirmed = () => {
-    if (faults.pending !== 'behind') cachedStuckBlock = undefined
-    const { pending } = chain
-    switch (faults.pending) {
-      case 'shown':
-      case 'numberless':
-        return pending
-      case 'partial':
-        return withHash(pending, digest('partial', pending.parentHash, pending.flashblocks))
-      case 'behind':
-        return readStuckBlock()
-      case 'latest':
-      case 'null':
-        return undefined
-    }
-  }
+export const createUpToDateReplica = (present: ChainHolder, faults: Faults): Replica => {
+  let stuckBlock: DevnetBlock | undefined
   return {
-    get head() {
-      return chain.head
-    },
-    get oldest() {
-      return chain.oldest
+    get chain() {
+      return present.chain
     },
     get preconfirmed() {
-      return readPreconfirmed()
+      const { head, pending } = present.chain
+      const old = stuckBlock ?? present.chain.block(head.number - STUCK_BLOCKS)
+      stuckBlock = faults.pending === 'behind' && old ? withHash(old, ZERO_WORD) : undefined
+      if (faults.pending === 'behind') return stuckBlock
+      if (faults.pending === 'latest' || faults.pending === 'null') return undefined
+      const hash = digest('partial', pending.parentHash, pending.flashblocks)
+      return faults.pending === 'partial' ? withHash(pending, hash) : pending
     },
-    block: (number) => chain.block(number),
-    blockOfHash: (hash) => chain.blockOfHash(hash),
-    valueAt: (key, stateBlock) => chain.valueAt(key, stateBlock),
   }
 }
 
 /** Makes a node that is some blocks behind, without pre-confirmations. */
-export const createLaggingReplica = (chain: Chain, faults: Faults): Replica => {
-  const readHead = () => chain.block(Math.max(chain.head.number - faults.lagBlocks, chain.oldest)) ?? chain.head
-  const ifKnown = (block: DevnetBlock | undefined) => (block && block.number <= readHead().number ? block : undefined)
-  return {
-    get head() {
-      return readHead()
-    },
-    get oldest() {
-      return chain.oldest
-    },
-    preconfirmed: undefined,
-    block: (number) => ifKnown(chain.block(number)),
-    blockOfHash: (hash) => ifKnown(chain.blockOfHash(hash)),
-    valueAt: (key, stateBlock) => chain.valueAt(key, stateBlock),
-  }
-}
+export const createLaggingReplica = (present: ChainHolder, faults: Faults): Replica => ({
+  get chain() {
+    const { head, oldest } = present.chain
+    const newest = Math.max(head.number - faults.lagBlocks, Math.min(oldest, head.number))
+    return present.chain.backTo(newest, { timestamp: head.timestamp })
+  },
+  preconfirmed: undefined,
+})
 
 const withHash = (block: DevnetBlock, hash: Hex): DevnetBlock => ({
   ...block,

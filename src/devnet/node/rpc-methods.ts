@@ -12,11 +12,11 @@ import { type DevnetNode, findBlock, resolveBlockHash, resolveStateBlock } from 
 export const createMethods = (node: DevnetNode): RpcHandler => {
   const { replica, faultController } = node
   const readValue = (keyOf: (account: Hex) => string, address: string, blockId: AnyBlock) =>
-    replica.valueAt(keyOf(toLowerHex(address)), resolveStateBlock(node, resolveBlockHash(node, blockId)))
+    replica.chain.valueAt(keyOf(toLowerHex(address)), resolveStateBlock(node, resolveBlockHash(node, blockId)))
 
   const handlers: { readonly [Name in Method]: (params: Params<Name>) => unknown } = {
     eth_chainId: () => quantity(faultController.faults.chainId ?? node.chainId),
-    eth_blockNumber: () => quantity(replica.head.number),
+    eth_blockNumber: () => quantity(replica.chain.head.number),
     eth_getBlockByNumber: ([blockId, withTransactions]) => readBlock(node, blockId, withTransactions),
     eth_getLogs: ([filter]) => readLogs(node, filter),
     eth_getBlockReceipts: ([blockId]) => readReceipts(node, blockId),

@@ -1,7 +1,6 @@
 import { formatUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../../lib/hex.ts'
 import type { ReadState } from '../chain/account-state.ts'
-import type { Chain } from '../chain/chain.ts'
 import type { NavRound } from '../life/nav-curve.ts'
 import type { ScriptedChain } from '../scripted-chain.ts'
 import { FEED_DECIMALS, feeds, readFeedState, readNewestRound, testFeed } from '../tokens/feeds.ts'
@@ -95,13 +94,15 @@ type ListReaderInputs = Pick<ScriptedChain, 'chain' | 'isListed' | 'nameDelayBlo
 
 /** Reads a token's record from the newest sealed block; undefined while the token is not on the list. */
 export const createRecordReader =
-  ({ chain, isListed, nameDelayBlocks }: ListReaderInputs, readNavNow: (token: DevnetToken) => NavRound | undefined) =>
+  (scriptedChain: ListReaderInputs, readNavNow: (token: DevnetToken) => NavRound | undefined) =>
   (token: DevnetToken): StockRecord | undefined => {
-    const { number, timestamp } = chain.head
+    const { chain, isListed, nameDelayBlocks } = scriptedChain
+    const { number, timestamp, state } = chain.head
     if (!isListed(token, number)) return undefined
     const { address } = token
-    const readState = stateReaderAt(chain, number)
-    const readNameState = stateReaderAt(chain, Math.max(number - nameDelayBlocks, chain.oldest - 1, 0))
+    const readState = state.read
+    const nameBlock = Math.max(number - nameDelayBlocks, chain.oldest - 1, 0)
+    const readNameState = (key: string) => chain.valueAt(key, nameBlock)
     const round = newerRound(readNavNow(token), readChainRound(readState, token))
     return {
       contract_address: token.contractAddress,
@@ -119,11 +120,6 @@ export const createRecordReader =
       }),
     }
   }
-
-const stateReaderAt =
-  (chain: Pick<Chain, 'valueAt'>, number: number): ReadState =>
-  (key) =>
-    chain.valueAt(key, number)
 
 /** Reads the newest round of a token's feed on the chain; undefined if there is none. */
 const readChainRound = (readState: ReadState, token: DevnetToken): NavRound | undefined => {

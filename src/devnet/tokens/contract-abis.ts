@@ -3,7 +3,7 @@ import { encodeAbiParameters, encodeEventTopics, encodeFunctionData, getAbiItem,
 import type { Hex } from '../../lib/hex.ts'
 import type { EmittedLog } from '../chain/chain-types.ts'
 
-const tokenAbi = parseAbi([
+export const tokenAbi = parseAbi([
   'function updateMultiplier(uint256 newMultiplier)',
   'function updateUIMultiplier(uint256 newMultiplier, uint256 effectiveAt)',
   'function cancelUIMultiplierUpdate()',

@@ -46,7 +46,7 @@ export const announce =
   }
 
 /** Executes the calls. Each call sees the writes of the calls before it. */
-const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, { readState, timestamp }: ExecutionContext) => {
+export const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, { readState, timestamp }: ExecutionContext) => {
   const written = new Map<string, bigint>()
   const readWritten = (key: string) => written.get(key) ?? readState(key)
   const results = calls.map((call) => {

@@ -1,7 +1,7 @@
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { Fault, FaultKind } from '../fault-table.ts'
-import type { SimulatedBlock } from '../simulated-block.ts'
+import type { SimulatedBlock } from '../simulated-chain.ts'
 import { NOON } from '../virtual-clock.ts'
 import type { BlockSettlement } from './block-settlement.ts'
 import { expectedLogsOf } from './expected-logs.ts'

@@ -1,5 +1,5 @@
+import type { PlacedLog } from '../placed-logs.ts'
 import { APPROVAL, TRANSFER } from '../random-transactions.ts'
-import type { PlacedLog } from '../simulated-block.ts'
 
 /** The content of one log, given its whole block. For a part: its content if it stood alone. */
 export type ExpectedLog = {

@@ -1,5 +1,5 @@
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { SimulatedBlock } from '../simulated-block.ts'
+import type { SimulatedBlock } from '../simulated-chain.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import { type ExpectedLog, expectedLogsOf } from './expected-logs.ts'
 import type { LawContext } from './law.ts'

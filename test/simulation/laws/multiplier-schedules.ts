@@ -1,8 +1,10 @@
+import type { ReadState } from '../../../src/devnet/chain/account-state.ts'
+import { effectiveAtKey, multiplierAt, scheduledMultiplierKey } from '../../../src/devnet/tokens/token-storage.ts'
 import type { Hex } from '../../../src/lib/hex.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
-import { type ContractState, multiplierAt } from '../contract-state.ts'
-import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
+import type { PlacedLog } from '../placed-logs.ts'
+import type { SimulatedBlock } from '../simulated-chain.ts'
 import type { Completeness } from './completeness.ts'
 import { expectedLogsOf, wadText } from './expected-logs.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
@@ -118,7 +120,7 @@ export class MultiplierSchedules implements Law {
     if (source === 'list' || isCalled) {
       for (const schedule of this.#schedules.values()) if (schedule.address === address) schedule.isOvertaken = true
     }
-    if (isCalled && !this.#wasInContract((state, second) => wadText(multiplierAt(state, second)) === multiplier, address))
+    if (isCalled && !this.#wasInContract((read, second) => wadText(multiplierAt(read, address, second)) === multiplier))
       violation('I16', `${id}: no contract ever returned ${multiplier}`)
     if (source !== 'clock' || isCalled) return
     const matches = (schedule: Schedule) =>
@@ -197,16 +199,15 @@ export class MultiplierSchedules implements Law {
   /** Where the log of a schedule cannot be read, a call may return it. */
   #wasScheduledInContract(address: Hex, to: string | null, at: string | null): boolean {
     if (!this.#context.settings.answersCalls || at === null) return false
-    const second = Date.parse(at) / 1_000
-    return this.#wasInContract(({ schedule }) => schedule?.at === second && wadText(schedule.to) === to, address)
+    const second = BigInt(Date.parse(at) / 1_000)
+    return this.#wasInContract(
+      (read) => read(effectiveAtKey(address)) === second && wadText(read(scheduledMultiplierKey(address))) === to,
+    )
   }
 
   /** Whether the contract was ever in such a state, in any block there ever was. */
-  #wasInContract(isMatch: (state: ContractState, second: number) => boolean, address: Hex): boolean {
-    return [...this.#context.chain.blocksByNumber.values()].flat().some(({ after, timestamp }) => {
-      const state = after.get(address)
-      return state !== undefined && isMatch(state, timestamp)
-    })
+  #wasInContract(isMatch: (readState: ReadState, second: number) => boolean): boolean {
+    return [...this.#context.chain.blocksByNumber.values()].flat().some(({ state, timestamp }) => isMatch(state.read, timestamp))
   }
 
   #isListed(address: string, multiplier: string): boolean {

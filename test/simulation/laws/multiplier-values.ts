@@ -1,7 +1,9 @@
+import { parseMultiplier } from '../../../src/devnet/tokens/token-storage.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
-import { initialContracts } from '../contract-state.ts'
-import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
+import type { PlacedLog } from '../placed-logs.ts'
+import type { SimulatedBlock } from '../simulated-chain.ts'
+import { tokenAt } from '../simulated-tokens.ts'
 import type { Completeness } from './completeness.ts'
 import { type ExpectedLog, expectedLogsOf, movementOf, wadText } from './expected-logs.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
@@ -87,7 +89,7 @@ export class MultiplierValues implements Law {
 
   #checkToken(address: string, listedAt: number): void {
     const { chain } = this.#context
-    const first = initialContracts.get(address as SimulatedBlock['hash'])?.multiplier ?? 0n
+    const first = parseMultiplier(tokenAt(address)?.multiplier ?? '1')
     const isKnown = !this.#hasChangeUntil(address, listedAt + 1)
     const state: MultiplierState = { value: first, schedule: null, since: BEGINNING, isKnown }
     /** The same with the changes that holes leave open. */

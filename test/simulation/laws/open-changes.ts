@@ -1,4 +1,4 @@
-import type { PlacedLog } from '../simulated-block.ts'
+import type { PlacedLog } from '../placed-logs.ts'
 import { wadText } from './expected-logs.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { LawContext } from './law.ts'

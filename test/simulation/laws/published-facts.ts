@@ -1,6 +1,6 @@
 import type { Block as PublishedBlock } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { PlacedLog } from '../simulated-block.ts'
+import type { PlacedLog } from '../placed-logs.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import { type ExpectedLog, expectedText, movementOf, wadText } from './expected-logs.ts'
 

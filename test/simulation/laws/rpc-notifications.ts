@@ -5,7 +5,7 @@ import { LogNotifier } from '../../../src/relay/gateway/subscriptions/log-notifi
 import { SubscriptionGroups } from '../../../src/relay/gateway/subscriptions/subscription-groups.ts'
 import { restartPointNote } from '../../../src/relay/ingest/restore-state.ts'
 import { tokenNotes } from '../../../src/relay/tape/notes.ts'
-import type { PlacedLog } from '../simulated-block.ts'
+import type { PlacedLog } from '../placed-logs.ts'
 import type { Completeness } from './completeness.ts'
 import type { Law, LawContext } from './law.ts'
 import type { ListedTokens } from './listed-tokens.ts'

@@ -2,7 +2,8 @@ import type { SourceName, SourceReason } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { FaultKind } from '../fault-table.ts'
-import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
+import type { PlacedLog } from '../placed-logs.ts'
+import type { SimulatedBlock } from '../simulated-chain.ts'
 import { isRound } from '../simulated-feed.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import { expectedLogsOf } from './expected-logs.ts'
@@ -151,7 +152,7 @@ export class SourceStatusLaw implements Law {
   #isMissedByPoll({ block, tx }: PlacedLog): boolean {
     const { chain, clock } = this.#context
     const building = chain.pendingBlocks.findLast(({ number }) => number === block)
-    const shownAt = building?.shownAt[building.txs.findIndex(({ hash }) => hash === tx)]
+    const shownAt = building?.versions.find(({ block }) => block.transactions.some(({ hash }) => hash === tx))?.at
     return this.#isPolled && (shownAt === undefined || clock.elapsedMs - shownAt < POLL_GAP_MS)
   }
 

@@ -86,7 +86,7 @@ const Notification = z.object({
 })
 
 /** A socket to a devnet, with everything it has received. */
-export const openSocket = async (devnet: Devnet) => {
+export const openSocket = async (devnet: Pick<Devnet, 'wsUrl'>) => {
   const socket = new WebSocket(devnet.wsUrl)
   const answers: RpcAnswer[] = []
   const answered = new Map<number, RpcAnswer>()

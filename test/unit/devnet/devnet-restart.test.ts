@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { etherKey, nonceKey } from '../../../src/devnet/chain/account-state.ts'
-import { GENESIS_MS } from '../../../src/devnet/chain/chain.ts'
+import { GENESIS_MS } from '../../../src/devnet/chain/chain-builder.ts'
 import type { DevnetLog } from '../../../src/devnet/chain/chain-types.ts'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { TEST_CYCLE_S } from '../../../src/devnet/life/test-token-schedule.ts'
@@ -65,7 +65,7 @@ describe('a restarted devnet', () => {
         const from = Math.max(early.chain.oldest, late.chain.oldest)
         const comparable = (world: ScriptedChain) =>
           [...sealedFrom(world, from), world.chain.pending].map((block) => ({
-            block: { ...block, transactions: [], before: [] },
+            block: { ...block, transactions: [], state: null },
             receipts: receiptsJson(block),
             nonces: block.transactions.map(({ nonce }) => nonce),
           }))
@@ -149,12 +149,11 @@ describe('the state', () => {
 
   it('is never negative, even with dropped transactions', () => {
     const world = openScriptedChain(WORLD_SETTINGS, NOON_MS)
-    const { chain } = world
-    const end = chain.head.number + 2 * CYCLE_BLOCKS
-    for (let sent = 0; chain.head.number < end; )
+    const end = world.chain.head.number + 2 * CYCLE_BLOCKS
+    for (let sent = 0; world.chain.head.number < end; )
       world.isSealNext() ? world.seal(() => (sent++ % 3 === 0 ? 'dropped' : 'kept')) : world.makeFlashblock()
     for (const { key } of sealedFrom(world).flatMap(({ transactions }) => transactions.flatMap(({ writes }) => writes)))
-      expect(chain.valueAt(key, chain.head.number)).toBeGreaterThanOrEqual(0n)
+      expect(world.chain.valueAt(key, world.chain.head.number)).toBeGreaterThanOrEqual(0n)
   })
 
   it('results from transfers, mints, burns and approvals of every token', () => {

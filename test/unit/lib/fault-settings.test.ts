@@ -78,6 +78,9 @@ describe('chance', () => {
       logs: [],
       writes: [],
       nonce: 0n,
+      run: () => {
+        throw new Error('nothing executes it')
+      },
     } satisfies DevnetTransaction
   })
   const countsOf = (text: string, seed = 'seed') => {

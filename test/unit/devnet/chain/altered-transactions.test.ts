@@ -71,6 +71,19 @@ it('a moved transaction is in the next block, under the same hash', async () => 
   expect(amounts(devnet.seal().logs)).toEqual([1])
 })
 
+it('a moved change of a multiplier runs again, with the time of the block in which it lands', async () => {
+  const devnet = await startManualDevnet()
+  const moved = devnet.issuer.split({ symbol: 'AAPLc', to: '2' })
+  const timeIn = (logs: readonly { data: Hex }[]) => Number(`0x${logs.at(-1)?.data.slice(-64)}`)
+  const shown = devnet.chain
+  expect(timeIn(devnet.makeFlashblock())).toBe(shown.pending.timestamp)
+  devnet.faults.move(moved)
+  devnet.seal()
+  expect(timeIn(devnet.makeFlashblock())).toBe(shown.pending.timestamp + 2)
+  // The chain of an earlier moment stays as it was.
+  expect([shown.pending.logs, shown.head.number]).toEqual([[], devnet.chain.head.number - 1])
+})
+
 describe('a changed transaction', () => {
   it.each<[string, Hex[], number[]]>([
     ['other', ['0x0b'], [1, 11, 3]],

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { GENESIS_MS } from '../../../../src/devnet/chain/chain.ts'
+import { GENESIS_MS } from '../../../../src/devnet/chain/chain-builder.ts'
 import type { DevnetBlock, DevnetLog } from '../../../../src/devnet/chain/chain-types.ts'
 import { type DevnetOptions, startDevnet } from '../../../../src/devnet/devnet.ts'
 import { createNavCurve } from '../../../../src/devnet/life/nav-curve.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { GENESIS_MS } from '../../../../src/devnet/chain/chain.ts'
+import { GENESIS_MS } from '../../../../src/devnet/chain/chain-builder.ts'
 import { createNavCurve } from '../../../../src/devnet/life/nav-curve.ts'
 import { createPoolPrice } from '../../../../src/devnet/life/pool-price.ts'
 import { CYCLE_BLOCKS } from '../../../../src/devnet/life/trading-cycle.ts'

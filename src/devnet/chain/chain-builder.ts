@@ -1,0 +1,131 @@
+import { nonceKey, type StateValues } from './account-state.ts'
+import { anchorBlock, Chain } from './chain.ts'
+import type {
+  DeferredTransaction,
+  DevnetBlock,
+  DevnetBlockTime,
+  DevnetLog,
+  DevnetTransaction,
+  RunTransaction,
+  TransactionOutcome,
+  UnsignedTransaction,
+} from './chain-types.ts'
+import { ChainHashes } from './hashes.ts'
+
+/** Time of block 0. Block n is n block times later, so a devnet that restarts has the head that it would have without a stop. */
+export const GENESIS_MS = Date.UTC(2020, 0, 1)
+/** Number of sealed blocks that are kept. Older blocks read as on a pruned node. */
+const HISTORY_BOUND = 2_048
+
+/** The values from which a chain starts. `salt` is a part of every hash. */
+type Genesis = { salt: string; blockMs: number; initialState: StateValues }
+
+type Outcomes = (transaction: DevnetTransaction) => TransactionOutcome
+
+/** Holds the present chain, and moves it: gives blocks their hashes and times, and transactions their fates. */
+export class ChainBuilder {
+  /** The chain as it is now. */
+  chain: Chain
+  #genesis: Genesis
+  #hashes: ChainHashes
+  #movedTransactions: DevnetTransaction[] = []
+
+  /** Starts after the block `startAfter.number`, with its state. The transactions of that block only determine its hash. */
+  constructor(
+    genesis: Genesis,
+    startAfter: { number: number; transactions: readonly UnsignedTransaction[]; initialState: StateValues },
+  ) {
+    this.#genesis = genesis
+    this.#hashes = new ChainHashes(genesis.salt)
+    const { number, transactions, initialState } = startAfter
+    const hashes = transactions.map((transaction, index) => ({ hash: this.#hashes.transactionHash(number, index, transaction) }))
+    const anchor = anchorBlock(number, this.#timeOf(number), this.#hashes.blockHash(number, hashes), initialState)
+    const first = anchorBlock(0, this.#timeOf(0), this.#hashes.blockHash(0, []), genesis.initialState)
+    this.chain = Chain.after(anchor, this.#timeOf(number + 1), first)
+  }
+
+  makeFlashblock(transactions: readonly DeferredTransaction[]): readonly DevnetLog[] {
+    const { number, transactions: earlier, logs } = this.chain.pending
+    const moved = this.#movedTransactions.splice(0)
+    const runs = transactions.map((build, at) => this.#signed(build, number, earlier.length + moved.length + at))
+    this.chain = this.chain.show([...moved.map(({ run }) => run), ...runs])
+    return this.chain.pending.logs.slice(logs.length)
+  }
+
+  seal(outcomeOf: Outcomes = () => 'kept'): DevnetBlock {
+    const preconfirmed = this.chain.pending.transactions
+    const scheduled = this.#applyOutcomes(preconfirmed, ({ sealedAs = 'kept' }) => sealedAs)
+    const kept = this.#applyOutcomes(scheduled, outcomeOf)
+    if (!isSameList(kept, preconfirmed)) this.#begin(this.chain.head.number, kept)
+    const isAltered = !isSameList(kept, scheduled) || kept.some(({ injectedHash }) => injectedHash)
+    return this.#sealPending(isAltered ? 'injected' : undefined)
+  }
+
+  /** Replaces the newest sealed blocks by new ones with the same numbers. */
+  reorg(depth: number, outcomeOf: Outcomes): { removed: readonly DevnetLog[]; blocks: readonly DevnetBlock[] } {
+    const { blocks, pending } = this.chain
+    if (depth < 1 || depth >= blocks.length) throw new Error(`cannot replace ${depth} blocks: only 1 to ${blocks.length - 1}`)
+    const replaced = blocks.slice(-depth)
+    const added = replaced.map(({ number, transactions }) => {
+      this.#begin(number - 1, this.#applyOutcomes(transactions, outcomeOf))
+      return this.#sealPending('reorg')
+    })
+    this.#begin(this.chain.head.number, pending.transactions)
+    return { removed: replaced.flatMap(({ logs }) => logs).map((log) => ({ ...log, removed: true })), blocks: added }
+  }
+
+  /** Begins the block after this one, with only these transactions. All others lose their index and their effects. */
+  #begin(parent: number, transactions: readonly DevnetTransaction[]): void {
+    const runs = transactions.map(({ run }) => run)
+    this.chain = this.chain.backTo(parent, this.#timeOf(parent + 1), runs)
+  }
+
+  /** `divergence` tells why its hash, and every later one, differs from the hash that the seed determines. */
+  #sealPending(divergence: string | undefined): DevnetBlock {
+    const { number, transactions } = this.chain.pending
+    if (divergence) this.#hashes.diverge(transactions, divergence)
+    const hash = this.#hashes.blockHash(number, transactions)
+    this.chain = this.chain.seal(hash, this.#timeOf(number + 1), HISTORY_BOUND)
+    return this.chain.head
+  }
+
+  /** Returns the transactions that stay in their block. A moved transaction waits for the next flashblock. */
+  #applyOutcomes(transactions: readonly DevnetTransaction[], outcomeOf: Outcomes): readonly DevnetTransaction[] {
+    return transactions.flatMap((transaction) => {
+      const outcome = outcomeOf(transaction)
+      if (outcome === 'moved') this.#movedTransactions.push(transaction)
+      if (outcome === 'moved' || outcome === 'dropped') return []
+      return [outcome === 'kept' ? transaction : altered(transaction, outcome)]
+    })
+  }
+
+  /** Gives a transaction its hash and nonce when it is first shown. */
+  #signed(build: DeferredTransaction, block: number, index: number): RunTransaction {
+    return (context) => {
+      const unsigned = build(context)
+      const hash = unsigned.injectedHash ?? this.#hashes.transactionHash(block, index, unsigned)
+      const run: RunTransaction = (later) => {
+        const { logs, writes } = build(later)
+        return { ...transaction, logs, writes }
+      }
+      const transaction = { ...unsigned, hash, nonce: context.readState(nonceKey(unsigned.from)), run }
+      return transaction
+    }
+  }
+
+  #timeOf(number: number): DevnetBlockTime {
+    const timestampMs = GENESIS_MS + number * this.#genesis.blockMs
+    const timestamp = Math.floor(timestampMs / 1_000)
+    return this.#genesis.blockMs < 1_000 ? { timestamp, timestampMs } : { timestamp }
+  }
+}
+
+/** The transaction with another outcome, wherever it lands. */
+const altered = (transaction: DevnetTransaction, outcome: Exclude<TransactionOutcome, string>): DevnetTransaction => ({
+  ...transaction,
+  ...outcome,
+  run: (context) => altered(transaction.run(context), outcome),
+})
+
+const isSameList = (one: readonly DevnetTransaction[], other: readonly DevnetTransaction[]): boolean =>
+  one.length === other.length && one.every((transaction, at) => transaction === other[at])
