@@ -1,66 +1,42 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { DevnetBlock } from '../../../src/devnet/chain/chain-types.ts'
 import { digest } from '../../../src/devnet/chain/hashes.ts'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
-import { listenToAll, openTestStack, transfer } from '../../support/test-stack.ts'
+import { openTestStack, transfer } from '../../support/test-stack.ts'
 import { rpcCall } from '../../unit/devnet/devnet-client.ts'
 import { highLimits, quantity, throughRelay } from './node-and-gateway.ts'
 import { RpcTestClient } from './rpc-test-client.ts'
 
-/** How long the relay reuses an answer about the pending state. */
-const REFRESH_MS = 200
-const CALLERS = 1_000
+/** What the test sends at once, from this many clients. */
+const [CALLERS, CLIENTS] = [1_000, 20]
 
 type RpcQuery = readonly [method: string, ...params: unknown[]]
 
-const nonceAt = (devnet: Devnet, tag: string): RpcQuery => ['eth_getTransactionCount', devnet.custodian, tag]
-
-/** A stack and twenty clients; each query is sent a thousand times at once, and all results are collected. */
-async function openCrowd() {
+it('a thousand equal requests at once cost one request per head at the latest block, and one in all at a sealed block', async () => {
   const stack = await openTestStack(highLimits)
-  const clients = await Promise.all(Array.from({ length: 20 }, () => RpcTestClient.open(stack)))
+  const { devnet } = stack
+  const clients = await Promise.all(Array.from({ length: CLIENTS }, () => RpcTestClient.open(stack)))
   const askAtOnce = async ([method, ...params]: RpcQuery) => {
-    const answers = Array.from({ length: CALLERS }, (_, n) => clients[n % clients.length]?.call(method, ...params))
+    const answers = Array.from({ length: CALLERS }, (_, n) => clients[n % CLIENTS]?.call(method, ...params))
     return new Set((await Promise.all(answers)).map((answer) => answer?.result))
   }
-  return { stack, ...stack, clients, askAtOnce }
-}
-
-describe('a thousand equal requests at once', () => {
-  it('cost one request per head at the latest block, and one in all at a sealed block', async () => {
-    const { stack, devnet, clients, askAtOnce } = await openCrowd()
-    const sealed: RpcQuery = ['eth_getCode', devnet.list.addressOf('AAPLc'), quantity(devnet.chain.head.number)]
-    const latest = nonceAt(devnet, 'latest')
-    const heads = await clients[0]?.subscribe('newHeads')
-    for (let head = 1; head <= 3; head += 1) {
-      transfer(stack)
-      devnet.seal()
-      await heads?.waitForResults(head)
-      const before = devnet.requests.eth_getTransactionCount
-      const { result } = await rpcCall(devnet, ...latest)
-      expect(await askAtOnce(latest)).toEqual(new Set([result]))
-      expect((await askAtOnce(sealed)).size).toBe(1)
-      // The test itself asked once.
-      expect(devnet.requests.eth_getTransactionCount - before - 1).toBe(1)
-    }
-    expect(devnet.requests.eth_getCode).toBe(1)
-    const metrics = await (await fetch(`${stack.relay.url}/metrics`)).text()
-    expect(metrics).toContain('stocktape_rpc_forwarded_total{method="eth_getCode"} 1\n')
-  })
-
-  it('about the pending state cost less than one request per log while the logs of a busy block arrive', async () => {
-    const { stack, devnet, askAtOnce } = await openCrowd()
-    const received = await listenToAll(stack)
-    const nonce = nonceAt(devnet, 'pending')
-    await askAtOnce(nonce)
-    const [before, begin] = [devnet.requests.eth_getTransactionCount, performance.now()]
-    transfer(stack, 'AAPLc', 200)
-    while (received.messagesOf('transfer').length < 200) await askAtOnce(nonce)
-    // Logs that arrive in one turn of the event loop are one change; those of a flashblock take a few turns.
-    const refreshes = 2 + Math.floor((performance.now() - begin) / REFRESH_MS)
-    expect(devnet.requests.eth_getTransactionCount - before).toBeLessThanOrEqual(refreshes + 200 / 4)
-    expect(await askAtOnce(nonce)).toEqual(new Set([(await rpcCall(devnet, ...nonce)).result]))
-  })
+  const sealed: RpcQuery = ['eth_getCode', devnet.list.addressOf('AAPLc'), quantity(devnet.chain.head.number)]
+  const latest: RpcQuery = ['eth_getTransactionCount', devnet.custodian, 'latest']
+  const heads = await clients[0]?.subscribe('newHeads')
+  for (let head = 1; head <= 3; head += 1) {
+    transfer(stack)
+    devnet.seal()
+    await heads?.waitForResults(head)
+    const before = devnet.requests.eth_getTransactionCount
+    const { result } = await rpcCall(devnet, ...latest)
+    expect(await askAtOnce(latest)).toEqual(new Set([result]))
+    expect((await askAtOnce(sealed)).size).toBe(1)
+    // The test itself asked once.
+    expect(devnet.requests.eth_getTransactionCount - before - 1).toBe(1)
+  }
+  expect(devnet.requests.eth_getCode).toBe(1)
+  const metrics = await (await fetch(`${stack.relay.url}/metrics`)).text()
+  expect(metrics).toContain('stocktape_rpc_forwarded_total{method="eth_getCode"} 1\n')
 })
 
 /** Requests whose answers a reorganisation of a block changes. */

@@ -79,7 +79,7 @@ export function produceTransfers(devnet: Devnet): void {
 }
 
 /** Resolves once the relay receives pushed logs and knows the head. */
-export async function waitUntilCaughtUp({ url }: Pick<TestRelay, 'url'>): Promise<void> {
+async function waitUntilCaughtUp({ url }: Pick<TestRelay, 'url'>): Promise<void> {
   const listener = await listenNdjson(`${url}/v1/stream?symbols=*&snapshot=false&heartbeat=1`)
   await listener.waitFor('heartbeat', ({ source, head }) => source === 'pendingLogs' && head.sealed !== null)
   listener.close()

@@ -17,7 +17,7 @@ const Failure = z.strictObject({
 const Answer = z.union([Result, Failure])
 
 /** The id of an answer, with its error code or `result`. */
-export type AnswerSummary = readonly [id: unknown, outcome: number | 'result']
+type AnswerSummary = readonly [id: unknown, outcome: number | 'result']
 const summarize = (json: unknown): AnswerSummary => {
   const answer = Answer.parse(json)
   return [answer.id, 'error' in answer ? answer.error.code : 'result']

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { blockTags } from '../../../src/protocol/json-rpc-methods.ts'
 import { callsOfAllMethods } from '../../support/rpc-scenarios.ts'
-import { openRelayFor } from '../../support/test-stack.ts'
 import {
   ALICE,
   BlockSchema,
@@ -10,20 +9,10 @@ import {
   LogSchema,
   rpcCall,
   rpcResult,
-  sendTransfer,
-  startManualDevnet,
   ZERO,
   ZERO_HASH,
 } from '../../unit/devnet/devnet-client.ts'
-import {
-  expectSameAnswer,
-  gatewayWithTransfers,
-  highLimits,
-  openGatewayForTest,
-  quantity,
-  throughRelay,
-  waitUntilCaughtUp,
-} from './node-and-gateway.ts'
+import { expectSameAnswer, gatewayWithTransfers, openGatewayForTest, quantity } from './node-and-gateway.ts'
 
 const gateway = gatewayWithTransfers({ receipts: true })
 const head = () => gateway().devnet.chain.head
@@ -179,32 +168,6 @@ describe('logs', () => {
     )
     expect(logs.map(({ blockHash }) => blockHash)).toEqual([head().hash, head().hash, ZERO_HASH])
   })
-
-  it('of a hash reach the node without the range, which the node may refuse', async () => {
-    const { devnet, node } = await openGatewayForTest()
-    devnet.faults.strictFilters = true
-    const filter = { blockHash: devnet.chain.head.hash, fromBlock: 'latest', toBlock: 'latest' }
-    expect((await rpcCall(devnet, 'eth_getLogs', filter)).error?.code).toBe(-32602)
-    expect(await getLogs(node, filter)).toEqual([])
-  })
-
-  it('of exactly 2,000 blocks are read, and one more is refused', async () => {
-    const devnet = await startManualDevnet()
-    while (devnet.chain.head.number - devnet.chain.oldest < 2_000) devnet.seal()
-    sendTransfer(devnet, 1n)
-    devnet.makeFlashblock()
-    devnet.seal()
-    const relay = await openRelayFor(devnet, highLimits)
-    await waitUntilCaughtUp(relay)
-    const node = throughRelay(devnet, relay)
-    const last = devnet.chain.head.number
-    for (const toBlock of [quantity(last), 'latest']) {
-      const filter = { fromBlock: quantity(last - 1_999), toBlock }
-      expect((await expectSameAnswer({ devnet, node }, 'eth_getLogs', filter)).result).toHaveLength(1)
-      const { error } = await rpcCall(node, 'eth_getLogs', { ...filter, fromBlock: quantity(last - 2_000) })
-      expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('2,000') })
-    }
-  })
 })
 
 describe('what is pre-confirmed', () => {
@@ -240,20 +203,5 @@ describe('what is pre-confirmed', () => {
     devnet.seal()
     await expect.poll(() => stateAt('latest')).toEqual(stateAfter(sent))
     await expect.poll(() => stateAt('pending')).toEqual(stateAfter([]))
-  })
-
-  it('is at most 200 ms old, though the relay is pushed no change', async () => {
-    const { devnet, node } = await openGatewayForTest()
-    // The list lacks this contract, so the node pushes none of its logs to the relay.
-    const unlisted = `0xb2${'0'.repeat(36)}98`
-    for (const count of [1, 2, 3]) {
-      devnet.transfer({ address: unlisted, from: ALICE, to: BOB, raw: 1n })
-      devnet.makeFlashblock()
-      const changedAt = performance.now()
-      let requestedAt = changedAt
-      do requestedAt = performance.now()
-      while ((await rpcResult(node, 'eth_getTransactionCount', ALICE, 'pending')) !== quantity(count))
-      expect(requestedAt - changedAt).toBeLessThan(400)
-    }
   })
 })

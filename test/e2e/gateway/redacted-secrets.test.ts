@@ -65,13 +65,6 @@ describe('an error of an upstream that repeats a secret', () => {
       expectNoSecrets(JSON.stringify([single.json, batch.json, [...single.headers], [...batch.headers]]))
     }
   })
-
-  it('reaches the client with all the rest', async () => {
-    const message = 'state of block 0x5 is pruned; see https://docs.example/v2/errors?code=7'
-    const error = { code: 3, message, data: { v2: [1, 2.5, null] } }
-    const { node } = await openWithKeys(() => error)
-    expect((await post(node, balance)).json).toMatchObject({ error })
-  })
 })
 
 describe('the user and password in the URL of an upstream', () => {

@@ -8,7 +8,7 @@ import { formatRequest, openRawConnection } from '../../integration/http/raw-con
 import { openTestStack, type TestStack } from '../../support/test-stack.ts'
 import { openAnswers } from '../../unit/relay/gateway/shared-answers-fixture.ts'
 import { highLimits, openedOnce, quantity, request } from './node-and-gateway.ts'
-import { type AnswerSummary, answerSummary, post, RawRpcSocket } from './raw-rpc-requests.ts'
+import { answerSummary, post, RawRpcSocket } from './raw-rpc-requests.ts'
 
 const [BODY_BOUND_BYTES, MESSAGE_BOUND_BYTES] = [2 ** 19, 2 ** 17]
 /** How much the relay reads of a body that is too large. */
@@ -46,52 +46,28 @@ const transports: Readonly<Record<string, (at: TestStack, body: string) => Promi
 }
 
 // How a body is read is proved by the tests of the parts; here they are joined.
-describe.each(Object.entries(transports))('over %s', (_, ask) => {
-  it.each<[string, unknown, AnswerSummary | readonly AnswerSummary[] | null, string?]>([
-    ['a call that the relay answers', valid, ['good', 'result']],
-    [
-      'an id of many digits',
-      withoutId.replace('}', ',"id":12345678901234567890}'),
-      [Number('12345678901234567890'), 'result'],
-      ':12345678901234567890,',
-    ],
-    ['a notification', withoutId, null],
-    ['notifications alone', `[${withoutId},${withoutId}]`, null],
-    [
-      'a batch',
-      [request('eth_chainId'), { foo: 'boo' }, request('nothing', [], 3)],
-      [
-        [1, 'result'],
-        [null, -32600],
-        [3, -32601],
-      ],
-    ],
-    ['a batch of 101', Array(101).fill(balance), Array(101).fill([2, -32600])],
-    ['no JSON', '{', [null, -32700]],
-    ['nothing', '', [null, -32700]],
-    ['deep nesting', `{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":${nested}}`, [7, -32602]],
-    ['params that do not fit', request('eth_getBalance', ['latest']), [1, -32602]],
-  ])('%s gets its answer', async (__, body, expected, fragment = '') => {
-    const text = await ask(stack(), typeof body === 'string' ? body : JSON.stringify(body))
-    expect(answerSummary(text)).toEqual(expected)
-    expect(text ?? '').toContain(fragment)
-  })
-
-  it('a batch gets the results of the node', async () => {
-    const text = await ask(stack(), JSON.stringify([balance, request('eth_getBlockByNumber', ['latest', false], 1)]))
-    const block = { hash: stack().devnet.chain.head.hash }
-    expect(JSON.parse(text ?? '')).toMatchObject([
-      { id: 2, result: '0x0' },
-      { id: 1, result: block },
-    ])
-  })
+it.each(Object.entries(transports))('bodies over %s get their answers', async (_, ask) => {
+  const idOf20Digits = '12345678901234567890'
+  expect(await ask(stack(), withoutId.replace('}', `,"id":${idOf20Digits}}`))).toContain(`"id":${idOf20Digits},"result"`)
+  for (const [body, expected] of [
+    [withoutId, null],
+    [`[${withoutId},${withoutId}]`, null],
+    ['', [null, -32700]],
+    [`{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":${nested}}`, [7, -32602]],
+    [JSON.stringify(Array(101).fill(balance)), Array(101).fill([2, -32600])],
+  ] as const)
+    expect(answerSummary(await ask(stack(), body))).toEqual(expected)
+  const batch = [balance, request('eth_getBlockByNumber', ['latest', false], 1), { foo: 'boo' }]
+  expect(JSON.parse((await ask(stack(), JSON.stringify(batch))) ?? '')).toMatchObject([
+    { id: 2, result: '0x0' },
+    { id: 1, result: { hash: stack().devnet.chain.head.hash } },
+    { id: null, error: { code: -32600 } },
+  ])
 })
 
 describe('an HTTP request', () => {
   it.each<[string, Record<string, string>, string?]>([
-    ['a charset', { 'content-type': 'application/json; charset=utf-8' }],
     ['the type of a form, as curl sends it', { 'content-type': 'application/x-www-form-urlencoded' }],
-    ['an invalid type', { 'content-type': 'nonsense' }],
     ['a credential and a cookie that the relay does not need', { authorization: 'Bearer unknown', cookie: 'a=b' }],
     ['a query, in which other nodes take a key', {}, '?key=mine'],
   ])('is accepted with %s', async (_, headers, query = '') => {
@@ -100,33 +76,15 @@ describe('an HTTP request', () => {
     expect([response.status, await response.json()]).toEqual([200, { jsonrpc: '2.0', id: 'good', result }])
   })
 
-  it.each(['GET', 'PUT', 'DELETE'])('with %s is refused with the error record and the methods that are allowed', async (method) => {
-    const response = await fetch(url(), { method })
-    expect([response.status, response.headers.get('allow')]).toEqual([405, expect.stringContaining('POST')])
-    expect(await response.json()).toMatchObject({ code: 405, message: expect.any(String), details: [{}] })
-  })
-
-  it('cannot subscribe, which needs a socket', async () => {
-    const { status, text } = await post(stack(), JSON.stringify(request('eth_subscribe', ['logs', {}])))
-    expect([status, answerSummary(text)]).toEqual([200, [1, -32601]])
-  })
-
   it('may come from the pages of every origin', async () => {
     const headers = { origin: 'https://wallet.example', 'access-control-request-method': 'POST' }
-    const preflight = await fetch(url(), {
-      method: 'OPTIONS',
-      headers: { ...headers, 'access-control-request-headers': 'content-type' },
-    })
-    expect(preflight.status).toBe(204)
-    for (const [name, value] of [
-      ['origin', '*'],
-      ['methods', 'POST'],
-      ['headers', 'content-type'],
-    ] as const)
-      expect(preflight.headers.get(`access-control-allow-${name}`)?.toLowerCase()).toContain(value.toLowerCase())
-    const { headers: answered } = await post(stack(), valid)
-    expect(answered.get('access-control-allow-origin')).toBe('*')
-    expect(answered.has('access-control-allow-credentials')).toBe(false)
+    const preflight = await fetch(url(), { method: 'OPTIONS', headers })
+    expect([preflight.status, preflight.headers.get('access-control-allow-methods')]).toEqual([
+      204,
+      expect.stringContaining('POST'),
+    ])
+    expect(preflight.headers.get('access-control-allow-headers')?.toLowerCase()).toContain('content-type')
+    expect((await post(stack(), valid)).headers.get('access-control-allow-origin')).toBe('*')
   })
 })
 
@@ -242,16 +200,6 @@ describe('a message over a WebSocket', () => {
     expect(answerSummary(await other.next())).toEqual(validAnswer)
   })
 
-  it('in fragments is answered as a whole', async () => {
-    const socket = await openSocket()
-    // One cut is within a character, and one fragment is empty.
-    const cuts = [0, 23, 23, 26, accented.length]
-    cuts.slice(1).forEach((cut, at) => {
-      socket.send(accented.subarray(cuts[at], cut), { fin: cut === accented.length })
-    })
-    expect(answerSummary(await socket.next())).toEqual(['é😀', 'result'])
-  })
-
   it('that is binary is read as text and answered as text', async () => {
     const socket = await openSocket()
     for (const [body, expected] of [
@@ -267,10 +215,7 @@ describe('a message over a WebSocket', () => {
     const socket = await openSocket()
     const kinds = [
       ['', -32700],
-      ['['.repeat(100), -32700],
       ['{"jsonrpc":"2.0","id":1}', -32600],
-      ['{"jsonrpc":"2.0","id":1,"method":"nothing"}', -32601],
-      ['{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":[]}', -32602],
       ['{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":{"0":"newHeads"}}', -32602],
       ['{"jsonrpc":"2.0","id":1,"method":"eth_unsubscribe","params":[1]}', -32602],
     ] as const

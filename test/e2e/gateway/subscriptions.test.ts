@@ -29,9 +29,9 @@ async function openPollingStack() {
   return { devnet, relay: await openRelayFor(devnet, { ...highLimits, ...polling }) }
 }
 
-describe.each([2_000, 200])('a subscription, with blocks of %i ms,', (blockMs) => {
-  it('brings what the node sends, field by field', async () => {
-    const devnet = await openDevnet({ pace: 'manual', blockMs, flashblockMs: 200 })
+describe('subscriptions on one connection', () => {
+  it('bring what the node sends, field by field', async () => {
+    const devnet = await openDevnet({ pace: 'manual' })
     const relay = await openRelayFor(devnet, highLimits)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
     const address = devnet.tokens.map(({ contractAddress }) => contractAddress)
@@ -51,9 +51,7 @@ describe.each([2_000, 200])('a subscription, with blocks of %i ms,', (blockMs) =
       expect(ours[index]?.results).toEqual(direct[index]?.results)
     }
   })
-})
 
-describe('subscriptions on one connection', () => {
   it('bring what each filter matches under its own id, and end one by one', async () => {
     const { stack, devnet, client } = await open()
     const [apple, tesla] = ['AAPLc', 'TSLAc'].map((symbol) => devnet.list.addressOf(symbol))
@@ -107,14 +105,6 @@ describe('subscriptions on one connection', () => {
     expect((await subscribe(49, { by })).error).toMatchObject({ code: -32005 })
     client.rawSocket.socket.terminate()
     await expect.poll(async () => (await subscribe(49, { by })).error).toBeUndefined()
-  })
-
-  it('are refused with a sentence where they are invalid, and the connection stays', async () => {
-    const { devnet, client } = await open()
-    const { error } = await client.call('eth_subscribe', 'logs', { address: topic1.slice(0, 42) })
-    expect(error).toEqual({ code: -32602, message: expect.stringMatching(/not a listed tokenized stock: 0x0101/) })
-    await client.subscribe('pendingLogs')
-    expect(devnet.subscriptions()).toEqual({ pendingLogs: 1, logs: 0, newHeads: 1 })
   })
 
   it.each(['alone', 'in a batch'])('get their answer before their notifications, requested %s', async (how) => {
@@ -205,19 +195,6 @@ describe('an upstream that disconnects', () => {
     const { hash } = second.chain.head
     await client.rawSocket.until(() => headHashes(heads).includes(hash), 'the new head')
   })
-
-  it('for good is polled for pre-confirmed logs', async () => {
-    const { devnet, pending, logs, heads } = await open(polling)
-    const [, dropped = '0x'] = transferAmounts({ devnet }, 1, 2)
-    await pending.waitForResults(2)
-    devnet.faults.drop(dropped)
-    devnet.seal()
-    await logs.waitForResults(1)
-    await heads.waitForResults(1)
-    await pending.waitForResults(3)
-    expect([pending, logs].map(logSummaries)).toEqual([['+1', '+2', '-2'], ['+1 sealed']])
-    expect(devnet.sockets()).toBe(0)
-  })
 })
 
 describe('a reorganisation', () => {
@@ -279,9 +256,6 @@ it('five hundred subscriptions to pending logs cost the node one, and each recei
   await Promise.all(clients.map((client) => client.flush()))
   for (const subscription of all) expect(logSummaries(subscription)).toEqual(['+1', '+2', '+3', '+4', '-4'])
   for (const subscription of apples) expect(logSummaries(subscription)).toEqual(['+1', '+3', '+4', '-4'])
-  for (const client of clients.slice(1)) client.rawSocket.socket.terminate()
-  transferAmounts(stack, 8)
-  await all[0]?.waitForResults(6)
   expect(devnet.subscriptions()).toEqual({ pendingLogs: 1, logs: 0, newHeads: 1 })
   expect([devnet.requests.eth_subscribe - subscribeCount, devnet.requests.eth_unsubscribe, devnet.sockets()]).toEqual([0, 0, 1])
 })

@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { freePort } from '../../support/child-program.ts'
 import { until } from '../../support/rpc-scenarios.ts'
 import { listenToAll, openRelayFor, type TestStack, transfer } from '../../support/test-stack.ts'
 import { BOB, post, rpcCall, rpcResult, startManualDevnet } from '../../unit/devnet/devnet-client.ts'
 import { errorResponder, type Responder, rawResponder, sendJson } from '../../unit/relay/chain/rpc/fake-endpoint.ts'
 import {
   expectSameAnswer,
-  highLimits,
   openGatewayForTest,
   openGatewayWithOverrides,
   overrideMethod,
@@ -64,25 +62,6 @@ describe('an error of the upstream', () => {
     expect([single.status, single.json]).toEqual([200, expected])
     expect([batch.status, batch.json]).toEqual([200, [expected]])
   })
-
-  it('with 429 makes the relay wait as long as it asks for, and changes no source', async () => {
-    let fails = true
-    const busy = errorResponder(429, -32_016, 'over rate limit', { 'retry-after': '1' })
-    const { upstream, node, relay } = await openGatewayWithOverrides(({ method }) =>
-      fails && method === 'eth_getBalance' ? busy : null,
-    )
-    const { sources } = await listenToSource({ relay })
-    const requestCount = () => upstream.methods().filter((method) => method === 'eth_getBalance').length
-    const begin = performance.now()
-    expect((await rpcCall(node, ...balance)).error).toMatchObject({ code: -32_016 })
-    expect((await rpcCall(node, ...balance)).error).toMatchObject({ code: -32_005 })
-    expect(requestCount()).toBe(1)
-    fails = false
-    await until(async () => (await rpcCall(node, ...balance)).error === undefined, 'an answer')
-    expect(performance.now() - begin).toBeGreaterThan(900)
-    expect(requestCount()).toBe(2)
-    expect(sources()).toEqual(['pendingLogs ok'])
-  })
 })
 
 describe('an unreadable answer of the upstream', () => {
@@ -107,41 +86,29 @@ describe('an unreadable answer of the upstream', () => {
 describe('the second URL of UPSTREAM_RPC_URL', () => {
   it.each<[string, Responder]>([
     ['answers 502', rawResponder(502)],
-    ['is over its rate limit', errorResponder(429, -32_016, 'over rate limit')],
     ['lacks the block', errorResponder(200, -32_000, 'header not found')],
-    ['answers garbage', rawResponder(200, '<html>')],
   ])('serves where the first %s, and the source stays', async (_, respond) => {
     const { devnet, node, relay } = await openFailing(respond, { failover: true })
     const { sources } = await listenToSource({ relay })
     expect((await expectSameAnswer({ devnet, node }, 'eth_getBalance', devnet.custodian, 'latest')).error).toBeUndefined()
     expect(sources()).toEqual(['pendingLogs ok'])
   })
-
-  it('serves where the first refuses connections', async () => {
-    const devnet = await startManualDevnet()
-    const rpcUrl = `http://127.0.0.1:${await freePort()},${devnet.rpcUrl}`
-    const node = throughRelay(devnet, await openRelayFor({ ...devnet, rpcUrl }, highLimits))
-    expect((await expectSameAnswer({ devnet, node }, 'eth_getBalance', devnet.custodian, 'latest')).error).toBeUndefined()
-  })
 })
 
 // All requests wait for the same deadline, so they wait together.
-it('an upstream that does not answer is -32000 with HTTP 200, affects nothing else, and a second upstream serves', async () => {
+it('an upstream that does not answer is -32000 with HTTP 200, and affects nothing else', async () => {
   const isAbout = (params: unknown, address: string) => JSON.stringify(params).includes(address)
   const { devnet, node, relay } = await openGatewayWithOverrides(({ method, params }) => {
     if (method === 'eth_getCode' && isAbout(params, BOB)) return respondsByHalf
     return method === 'eth_getBalance' || (method === 'eth_getLogs' && isAbout(params, BOB)) ? neverResponds : null
   })
-  const second = await openFailing(neverResponds, { failover: true })
-  const [{ received, sources }, ofSecond] = [await listenToSource({ relay }), await listenToSource(second)]
+  const { received, sources } = await listenToSource({ relay })
   const logs = { fromBlock: 'finalized', toBlock: 'latest', address: BOB }
   const failing = [rpcCall(node, ...balance), rpcCall(node, ...code), rpcCall(node, 'eth_getLogs', logs)]
   const batch = post(node, [request('eth_getLogs', [{ ...logs, fromBlock: 'safe' }]), request('eth_chainId', [])])
-  const custodian = ['eth_getBalance', second.devnet.custodian, 'latest'] as const
-  const served = rpcCall(second.node, ...custodian)
   const nonce = ['eth_getTransactionCount', devnet.custodian, 'pending'] as const
   let isOver = false
-  void Promise.all([...failing, batch, served]).finally(() => {
+  void Promise.all([...failing, batch]).finally(() => {
     isOver = true
   })
   for (let raw = 1n; !isOver || raw < 3n; raw += 1n) {
@@ -152,8 +119,7 @@ it('an upstream that does not answer is -32000 with HTTP 200, affects nothing el
   }
   for (const answer of failing) expect(await answer).toMatchObject({ status: 200, error: { code: -32000 } })
   expect(await batch).toMatchObject({ status: 200, json: [{ error: { code: -32000 } }, { result: expect.any(String) }] })
-  expect(await served).toEqual(await rpcCall(second.devnet, ...custodian))
-  expect([sources(), ofSecond.sources()]).toEqual([['pendingLogs ok'], ['pendingLogs ok']])
+  expect(sources()).toEqual(['pendingLogs ok'])
   expect((await fetch(`${relay.url}/readyz`)).status).toBe(200)
 })
 
@@ -187,12 +153,6 @@ describe('eth_getBlockReceipts', () => {
       expect({ status: answer.status, error: answer.error }).toEqual({ status: 403, error })
       expect(await rpcResult(node, 'eth_getBalance', `0x${'0'.repeat(39)}${time}`, 'latest')).toBe('0x0')
     }
-  })
-
-  it('fails with -32601 where the refusal is not JSON-RPC', async () => {
-    const forbidden = rawResponder(403, '<html>Forbidden</html>', { 'content-type': 'text/html' })
-    const { node } = await openGatewayWithOverrides(overrideMethod('eth_getBlockReceipts', forbidden))
-    expect(await rpcCall(node, ...receiptsOfLatest)).toMatchObject({ status: 403, error: { code: -32601 } })
   })
 
   it('comes from RECEIPTS_RPC_URL, where it is all that is asked', async () => {

@@ -79,12 +79,9 @@ describe('the rate', () => {
 
   it('is separate for each address', async () => {
     const stack = await openTestStack({ RPC_RATE: '1', TRUSTED_PROXIES: '127.0.0.0/8' })
-    for (const [address, count] of [
-      ['203.0.113.7', 101],
-      ['203.0.113.8', 100],
-    ] as const) {
+    for (const address of ['203.0.113.7', '203.0.113.8']) {
       const client = await RpcTestClient.open(stack, { headers: { 'x-forwarded-for': address } })
-      expect(await callRepeatedly(client, count), address).toEqual(codes(100, count - 100))
+      expect(await callRepeatedly(client, 101), address).toEqual(codes(100, 1))
     }
   })
 

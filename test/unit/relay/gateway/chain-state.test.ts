@@ -6,97 +6,64 @@ import { blockHash, word } from '../chain/node-json.ts'
 import { holeEvent } from '../ingest/reducer-fixture.ts'
 import { chainEvents } from './shared-answers-fixture.ts'
 
+const { head, pendingHead, log, sealed, connected, disconnected, reorg, finality } = chainEvents
 const stateAfter = (...events: readonly ChainEvent[]): ChainState => {
   const chainState = new ChainState()
   for (const event of events) chainState.receive(event)
   return chainState
 }
-const countersOf = ({ reorgCount, headCount, pendingCount }: ChainState) => [reorgCount, headCount, pendingCount]
 
 describe('the state of the chain', () => {
-  it('is unknown before any event', () => {
-    const { head, safe, finalized, pending } = stateAfter()
-    expect([head, safe, finalized, pending]).toEqual([null, null, null, null])
+  it.each<[string, ChainEvent[], Partial<ChainState>]>([
+    ['is unknown before any event', [], { head: null, safe: null, finalized: null, pending: null, isDisconnected: true }],
+    ['has the newest head', [head(5), head(7)], { head: 7 }],
+    ['has the newest head, though it is lower than one before', [head(7), head(5)], { head: 5 }],
+    ['has the safe block of the newest event', [head(5), finality('safe', 3)], { head: 5, safe: 3, finalized: null }],
+    ['has the finalized block of the newest event', [head(5), finality('finalized', 3)], { head: 5, finalized: 3, safe: null }],
+    ['has as pending what is being built', [head(5), pendingHead(6)], { pending: 6 }],
+    ['has as pending what is being built where no head is known', [pendingHead(6)], { pending: 6 }],
+    ['has as pending the block of a log', [head(5), log(7)], { pending: 7 }],
+    ['has as pending the head where it is newer', [pendingHead(6), log(6), head(8)], { pending: 8 }],
+    ['has as pending the block of a log not far above the head', [head(5), log(69)], { pending: 69 }],
+    ['has nothing of a log far above the head', [head(5), log(70)], { pending: 5 }],
+    ['has as pending what is being built, though it is lower than a log', [head(5), log(9), pendingHead(6)], { pending: 6 }],
+  ])('%s', (_, events, expected) => {
+    const { pending } = stateAfter(...events)
+    expect({ ...stateAfter(...events), pending }).toMatchObject(expected)
   })
 
-  it('has the newest head, even if it is lower than one before', () => {
-    expect(stateAfter(chainEvents.head(5), chainEvents.head(7)).head).toBe(7)
-    expect(stateAfter(chainEvents.head(7), chainEvents.head(5)).head).toBe(5)
-  })
-
-  it.each(['safe', 'finalized'] as const)('has the %s block of the newest event', (stage) => {
-    const chainState = stateAfter(chainEvents.head(5), chainEvents.finality(stage, 3))
-    expect([chainState[stage], chainState.head]).toEqual([3, 5])
-  })
-
-  it.each([
-    ['the block that is being built', [chainEvents.head(5), chainEvents.pendingHead(6)], 6],
-    ['the block of a log', [chainEvents.head(5), chainEvents.log(7)], 7],
-    ['the head where it is newer', [chainEvents.pendingHead(6), chainEvents.log(6), chainEvents.head(8)], 8],
-    ['what is being built where no head is known', [chainEvents.pendingHead(6)], 6],
-    ['the block of a log not far above the head', [chainEvents.head(5), chainEvents.log(69)], 69],
-    ['nothing of a log far above the head', [chainEvents.head(5), chainEvents.log(70)], 5],
-    [
-      'the block being built, even if it is lower than that of a log',
-      [chainEvents.head(5), chainEvents.log(9), chainEvents.pendingHead(6)],
-      6,
-    ],
-  ])('has as pending %s', (_, events, pending) => {
-    expect(stateAfter(...events).pending).toBe(pending)
-  })
-})
-
-describe('the connection to the chain', () => {
   it.each<[boolean, SourceName, SourceReason]>([
-    [true, 'pendingLogs', 'ok'],
-    [true, 'poll', 'ok'],
     [true, 'poll', 'silent'],
-    [true, 'sealed', 'no_pending'],
     [true, 'pendingLogs', 'stale_head'],
     [false, 'down', 'unreachable'],
     [false, 'pendingLogs', 'unreachable'],
-  ])('is %s with the source %s, %s', (isConnected, source, reason) => {
-    const chainState = stateAfter()
-    expect(chainState.isDisconnected).toBe(true)
-    chainState.receive({ type: 'status', source, reason })
-    expect(chainState.isDisconnected).toBe(!isConnected)
+  ])('is that it is connected: %s, with the source %s, %s', (isConnected, source, reason) => {
+    expect(stateAfter({ type: 'status', source, reason }).isDisconnected).toBe(!isConnected)
   })
 })
 
 describe('the counts of moves', () => {
-  const blocks = [chainEvents.sealed(5), chainEvents.sealed(6)]
+  const blocks = [sealed(5), sealed(6)]
 
   it.each<[string, ChainEvent[], number[]]>([
-    ['a head that is new', [chainEvents.head(5), chainEvents.head(6)], [0, 2, 0]],
-    [
-      'a number that is the head again, since the chain had gone back',
-      [chainEvents.head(5), chainEvents.reorg(5), chainEvents.head(5)],
-      [1, 2, 0],
-    ],
-    ['a lost connection', [chainEvents.head(5), chainEvents.disconnected], [0, 2, 0]],
-    ['a restored connection', [chainEvents.disconnected, chainEvents.connected], [0, 1, 0]],
-    ['a block that is begun', [chainEvents.pendingHead(6), chainEvents.pendingHead(7)], [0, 0, 2]],
-    ['a block that is being built still', [chainEvents.pendingHead(6), chainEvents.pendingHead(6)], [0, 0, 1]],
-    ['logs', [chainEvents.log(6), chainEvents.log(6)], [0, 0, 2]],
-    ['a safe and a finalized block', [chainEvents.finality('safe', 3), chainEvents.finality('finalized', 2)], [0, 2, 0]],
-    ['a doubt', [chainEvents.reorg(5)], [1, 0, 0]],
-    ['blocks that are settled', [chainEvents.sealed(5), chainEvents.sealed(6)], [0, 0, 0]],
-    ['a block that is settled twice', [chainEvents.sealed(5), chainEvents.sealed(5)], [0, 0, 0]],
-    ['a block that is settled under another hash', [chainEvents.sealed(5), chainEvents.sealed(5, word(1))], [1, 0, 0]],
-    ['a hash that comes back', [chainEvents.sealed(5), chainEvents.sealed(5, word(1)), chainEvents.sealed(5)], [2, 0, 0]],
-    ['a reorganisation once, under any hash', [...blocks, chainEvents.reorg(6), chainEvents.sealed(6, word(1))], [1, 0, 0]],
-    [
-      'a reorganisation of a block before one that was replaced',
-      [...blocks, chainEvents.reorg(6), chainEvents.sealed(6, word(1)), chainEvents.sealed(5, word(2))],
-      [2, 0, 0],
-    ],
-    ['a head that is settled under its hash', [chainEvents.head(5), chainEvents.sealed(5)], [0, 1, 0]],
-    ['a head that is settled under another hash', [chainEvents.head(5), chainEvents.sealed(5, word(1))], [1, 2, 0]],
-    [
-      'no block after one that is settled anew',
-      [...blocks, chainEvents.sealed(5, word(1)), chainEvents.sealed(6, word(2))],
-      [1, 0, 0],
-    ],
+    ['a head that is new', [head(5), head(6)], [0, 2, 0]],
+    ['a number that is the head again, since the chain had gone back', [head(5), reorg(5), head(5)], [1, 2, 0]],
+    ['a lost connection', [head(5), disconnected], [0, 2, 0]],
+    ['a restored connection', [disconnected, connected], [0, 1, 0]],
+    ['a block that is begun', [pendingHead(6), pendingHead(7)], [0, 0, 2]],
+    ['a block that is being built still', [pendingHead(6), pendingHead(6)], [0, 0, 1]],
+    ['logs', [log(6), log(6)], [0, 0, 2]],
+    ['a safe and a finalized block', [finality('safe', 3), finality('finalized', 2)], [0, 2, 0]],
+    ['blocks that are settled', blocks, [0, 0, 0]],
+    ['a block that is settled twice', [sealed(5), sealed(5)], [0, 0, 0]],
+    ['a block that is settled under another hash', [sealed(5), sealed(5, word(1))], [1, 0, 0]],
+    ['a hash that comes back', [sealed(5), sealed(5, word(1)), sealed(5)], [2, 0, 0]],
+    ['a reorganisation once, under any hash', [...blocks, reorg(6), sealed(6, word(1))], [1, 0, 0]],
+    ['a reorganisation before a replaced block', [...blocks, reorg(6), sealed(6, word(1)), sealed(5, word(2))], [2, 0, 0]],
+    ['a head that is settled under its hash', [head(5), sealed(5)], [0, 1, 0]],
+    ['a head that is settled under another hash', [head(5), sealed(5, word(1))], [1, 2, 0]],
+    ['a head whose parent is another than the known block', [sealed(5), head(6, word(2), word(1))], [1, 3, 0]],
+    ['no block after one that is settled anew', [...blocks, sealed(5, word(1)), sealed(6, word(2))], [1, 0, 0]],
     [
       'what moves nothing',
       [
@@ -108,14 +75,15 @@ describe('the counts of moves', () => {
       [0, 0, 0],
     ],
   ])('count %s', (_, events, expected) => {
-    expect(countersOf(stateAfter(...events))).toEqual(expected)
+    const { reorgCount, headCount, pendingCount } = stateAfter(...events)
+    expect([reorgCount, headCount, pendingCount]).toEqual(expected)
   })
 
   it('keep the hashes of a thousand blocks and a few', () => {
-    const chainState = stateAfter(...Array.from({ length: 1_025 }, (_, number) => chainEvents.sealed(number)))
-    chainState.receive(chainEvents.sealed(0, word(1)))
+    const chainState = stateAfter(...Array.from({ length: 1_025 }, (_, number) => sealed(number)))
+    chainState.receive(sealed(0, word(1)))
     expect(chainState.reorgCount).toBe(0)
-    chainState.receive(chainEvents.sealed(2, word(1)))
+    chainState.receive(sealed(2, word(1)))
     expect(chainState.reorgCount).toBe(1)
   })
 })

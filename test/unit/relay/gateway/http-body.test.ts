@@ -45,21 +45,6 @@ const head = (bytes: number): string => formatRequest('POST /', [`content-length
 const chunked = formatRequest('POST /', ['transfer-encoding: chunked'])
 const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`
 
-it('reads a body whole, in one piece or in many', async () => {
-  const { connect, bodies, isFree } = await openBodyServer()
-  const raw = await connect()
-  const text = 'ab'.repeat(BOUND_BYTES / 2)
-  raw.send(head(text.length), text)
-  expect((await raw.response()).body).toBe(`read ${BOUND_BYTES}`)
-  raw.send(chunked, chunk('one'), chunk('two'))
-  raw.send(chunk('three'), '0\r\n\r\n')
-  expect((await raw.response()).body).toBe('read 11')
-  raw.send(head(0))
-  expect((await raw.response()).body).toBe('read 0')
-  expect(bodies.map(String)).toEqual([text, 'onetwothree', ''])
-  expect(isFree()).toBe(true)
-})
-
 it('reads a too large body to its end and holds none of it', async () => {
   const { connect, isFree } = await openBodyServer()
   const raw = await connect()

@@ -29,12 +29,6 @@ describe('an address', () => {
     expect(countAllowed(rates, 10 * capacity, 0)).toBe(4 * capacity)
     expect(countAllowed(rates, 2 * capacity, 5_000, 'eth_getLogs')).toBe(Math.min(perSecond, capacity))
   })
-
-  it('has a bucket of its own', () => {
-    const rates = new RateLimiter(3)
-    expect(countAllowed(rates, 105, 0)).toBe(100)
-    expect(countAllowed(rates, 105, 0, 'eth_getBalance', 'another')).toBe(100)
-  })
 })
 
 describe('a batch', () => {

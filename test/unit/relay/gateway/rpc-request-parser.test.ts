@@ -23,10 +23,9 @@ describe('an id', () => {
   })
 
   it.each([
-    ...['0', '-1', '1.5', '0.1', '9007199254740991', '-9007199254740991'],
+    ...['0', '-1', '1.5', '9007199254740991'],
     // No double holds these.
-    ...['9007199254740993', longId, '1000000000000000000000001', '0.12345678901234567891'],
-    ...['1e400', '-1e400', '1e-400', '1.00000000000000000001', '4503599627370496.25'],
+    ...['9007199254740993', longId, '0.12345678901234567891', '1e400', '1.00000000000000000001'],
   ])('keeps its text: %s', (id) => expect(both(id)).toEqual([id, id]))
 
   it('is that of the request, not of its params', () => {
@@ -55,10 +54,5 @@ describe('an id', () => {
       }),
     )
     expect(both('"\\ud800"').map((one) => JSON.parse(String(one)))).toEqual(['\ud800', '\ud800'])
-  })
-
-  it('that is an integer comes back as written, however long', () => {
-    const integer = fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n }).map(String)
-    fc.assert(fc.property(integer, (id) => void expect(both(id)).toEqual([id, id])))
   })
 })

@@ -12,7 +12,8 @@ import { hashOf, headEvent, pendingLogEvent, readNodeLog } from './subscriptions
 
 /** Chain events, as the source emits them. */
 export const chainEvents = {
-  head: (sealed: number, hash: Hex = hashOf(sealed)): ChainEvent => ({ ...headEvent(sealed), hash }) as ChainEvent,
+  head: (sealed: number, hash: Hex = hashOf(sealed), parentHash?: Hex): ChainEvent =>
+    ({ ...headEvent(sealed), hash, ...(parentHash && { parentHash }) }) as ChainEvent,
   pendingHead: (pending: number): ChainEvent => ({ type: 'head', sealed: null, pending, timestamp: null }),
   log: (block: number): ChainEvent => pendingLogEvent(readNodeLog({ block })),
   sealed: (number: number, hash: Hex = hashOf(number)): ChainEvent => {
@@ -44,18 +45,12 @@ type AnswersSettings = {
   readonly urls?: readonly string[]
   /** Whether a receipts endpoint serves what public endpoints refuse. */
   readonly hasReceipts?: boolean
-  readonly chainState?: ChainState
 }
 
 /** Answers over a node, a clock and a chain that the test moves by hand. */
-export function openAnswers({
-  head = 1_000,
-  chainId = null,
-  urls = [],
-  hasReceipts = false,
-  chainState = new ChainState(),
-}: AnswersSettings = {}) {
+export function openAnswers({ head = 1_000, chainId = null, urls = [], hasReceipts = false }: AnswersSettings = {}) {
   const clock = { uptime: 0 }
+  const chainState = new ChainState()
   if (head !== null)
     for (const event of [chainEvents.sealed(head - 1), chainEvents.head(head), chainEvents.connected]) chainState.receive(event)
   const [upstreamCalls, receiptsCalls] = [[] as UpstreamCall[], [] as UpstreamCall[]]

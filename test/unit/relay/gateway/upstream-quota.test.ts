@@ -11,10 +11,6 @@ const countTaken = (quota: UpstreamQuota, from: number, wanted = 1_000): number 
   Array.from({ length: wanted }, (_, n) => quota.take(from + (n * 1_000) / wanted)).filter(Boolean).length
 
 describe('the upstream quota', () => {
-  it('has no limit until the upstream complains', () => {
-    expect(countTaken(new UpstreamQuota(), 0)).toBe(1_000)
-  })
-
   it('is half of the recent rate, and grows by a tenth a second', () => {
     const quota = new UpstreamQuota()
     countTaken(quota, 0, 100)
@@ -46,42 +42,31 @@ describe('the upstream quota', () => {
     expect(countTaken(quota, 60_000)).toBe(1_000)
   })
 
-  it('pauses as long as the provider asks, and at most five seconds', () => {
-    for (const [retryAfterMs, rest] of [
-      [2_000, 2_000],
-      [3_600_000, 5_000],
-    ] as const) {
-      const quota = new UpstreamQuota()
-      quota.recordError(overRate(retryAfterMs), 0)
-      expect(quota.take(rest - 1)).toBe(false)
-      expect(quota.take(rest)).toBe(true)
-    }
-  })
-
-  it('keeps its pause after another complaint without a time', () => {
+  it.each([
+    ['as long as the provider asks', [2_000], 2_000],
+    ['at most five seconds', [3_600_000], 5_000],
+    ['on after another complaint without a time', [5_000, null], 5_000],
+  ])('pauses %s', (_, complaints, rest) => {
     const quota = new UpstreamQuota()
-    quota.recordError(overRate(5_000), 0)
-    quota.recordError(overRate(), 1_000)
-    expect(quota.take(4_999)).toBe(false)
-    expect(quota.take(5_000)).toBe(true)
+    for (const [second, retryAfterMs] of complaints.entries()) quota.recordError(overRate(retryAfterMs), second * 1_000)
+    expect(quota.take(rest - 1)).toBe(false)
+    expect(quota.take(rest)).toBe(true)
   })
 
   it.each([
-    ['a message alone, which a single call may provoke', new UpstreamError('busy', '', null, false, errorBody(-32000))],
-    ['an error about the call itself', new UpstreamError('unknown', '', null, false, errorBody(-32016, 429))],
-    ['an unreachable upstream', new UpstreamError('unreachable', 'timed out')],
-  ])('does not fall for %s', (_, failure) => {
+    [
+      'stays',
+      'a message alone, which a single call may provoke',
+      new UpstreamError('busy', '', null, false, errorBody(-32000)),
+      1_000,
+    ],
+    ['stays', 'an error about the call itself', new UpstreamError('unknown', '', null, false, errorBody(-32016, 429)), 1_000],
+    ['stays', 'an unreachable upstream', new UpstreamError('unreachable', 'timed out'), 1_000],
+    ['falls', 'a 429 without a body', new UpstreamError('busy', 'HTTP 429'), 5],
+    ['falls', 'a code for it in a 200', new UpstreamError('busy', '', null, false, errorBody(-32016)), 5],
+  ])('%s after %s', (_, __, failure, allowed) => {
     const quota = new UpstreamQuota()
     quota.recordError(failure, 0)
-    expect(countTaken(quota, 0)).toBe(1_000)
-  })
-
-  it.each([
-    ['a 429 without a body', new UpstreamError('busy', 'HTTP 429')],
-    ['a code for it in a 200', new UpstreamError('busy', '', null, false, errorBody(-32016))],
-  ])('falls for %s', (_, failure) => {
-    const quota = new UpstreamQuota()
-    quota.recordError(failure, 0)
-    expect(countTaken(quota, 0)).toBe(5)
+    expect(countTaken(quota, 0)).toBe(allowed)
   })
 })

@@ -1,26 +1,19 @@
 import { describe, expect, it } from 'vitest'
+import type { ChainEvent } from '../../../../../src/relay/chain/source/source.ts'
 import { HeadNotifier } from '../../../../../src/relay/gateway/subscriptions/head-notifier.ts'
 import { type Fork, hashOf, headEvent, pendingLogEvent, readNodeLog, sealedEvent } from './log-notifier-fixture.ts'
 
-type Answer = Record<string, unknown> | null
-
-/** A feed with a subscriber, and a node that answers when the test lets it. */
+/** A feed with a subscriber, and a node. */
 function openHeadFeed() {
   const published: Record<string, unknown>[] = []
   const requestedBlocks: number[] = []
-  const node = {
-    listens: true,
-    /** The block from which on the chain is another one. */
-    forkBlock: Number.POSITIVE_INFINITY,
-    /** What the node answers instead of the truth. */
-    override: (_number: number): Answer | undefined => undefined,
-    fails: false,
-  }
+  /** The block from which on the chain is another one; what the node answers instead of the truth. */
+  const node = { listens: true, forkBlock: Number.POSITIVE_INFINITY, override: (_: number): object | null | undefined => undefined }
   const forkAt = (number: number): Fork => (number >= node.forkBlock ? 'b' : 'a')
-  const blockAt = (number: number) => ({
+  const blockAt = (number: number, fork = forkAt(number), parentFork = forkAt(number - 1)) => ({
     number: `0x${number.toString(16)}`,
-    hash: hashOf(number, forkAt(number)),
-    parentHash: hashOf(number - 1, forkAt(number - 1)),
+    hash: hashOf(number, fork),
+    parentHash: hashOf(number - 1, parentFork),
     logsBloom: '0x00',
     timestampMs: '0x18',
   })
@@ -29,165 +22,141 @@ function openHeadFeed() {
     hasListeners: () => node.listens,
     readBlock: async (number) => {
       requestedBlocks.push(number)
-      if (node.fails) throw new Error('the node does not answer')
-      const override = node.override(number)
-      return override === undefined ? { ...blockAt(number), ...contents } : override
+      const answer = await node.override(number)
+      return answer === undefined ? { ...blockAt(number), ...contents } : answer
     },
     publish: (header) => published.push(JSON.parse(header)),
     delay: async () => {},
   })
-  /** Delivers an event and waits until the feed is idle. */
-  const receive = async (...events: Parameters<HeadNotifier['receive']>[0][]) => {
-    for (const event of events) headNotifier.receive(event)
-    await new Promise(setImmediate)
+  const override = (answer: (number: number) => object | null | undefined) => Object.assign(node, { override: answer })
+  /** What the node does from then on. */
+  const changes: Record<string, (at: number) => object> = {
+    'nobody listens': () => Object.assign(node, { listens: false }),
+    'somebody listens': () => Object.assign(node, { listens: true }),
+    'the chain forks at': (at) => Object.assign(node, { forkBlock: at }),
+    'the chain returns': () => Object.assign(node, { forkBlock: Number.POSITIVE_INFINITY }),
+    'the node tells the truth': () => override(() => undefined),
+    'the node lacks blocks above': (at) => override((number) => (number > at ? null : undefined)),
+    'the node always answers': (at) => override(() => blockAt(at)),
+    'the node answers no block': () => override(() => ({ number: '0xb' })),
+    'the node fails': () => override(() => Promise.reject(new Error('the node does not answer'))),
+    'the node has the old block': (at) => override((number) => (number === at ? blockAt(at, 'a', 'a') : undefined)),
+    'the node has another parent of': (at) => override((number) => (number === at ? blockAt(at, 'a', 'b') : undefined)),
   }
-  const summarise = () => published.map(({ number, hash }) => `${Number(number)}${hash === hashOf(Number(number)) ? 'a' : 'b'}`)
-  return { node, published, requestedBlocks, receive, summarise, blockAt }
+  const readEvent = (text: string): ChainEvent => {
+    const [kind, at = ''] = text.split(' ')
+    const number = Number.parseInt(at, 10)
+    if (kind === 'head') return headEvent(number)
+    if (kind === 'reorg') return { type: 'reorg', from: number }
+    if (kind === 'log') return pendingLogEvent(readNodeLog({ block: number }))
+    return sealedEvent({ number, fork: at.endsWith('b') ? 'b' : 'a' })
+  }
+  /** Delivers events, those between commas together, or changes the node; waits until the feed is idle. */
+  const play = async (steps: string) => {
+    for (const step of steps.split('; ')) {
+      const [, name = '', at] = /^(.*?)(?: (\d+))?$/.exec(step) ?? []
+      if (changes[name]) changes[name](Number(at))
+      else for (const text of step.split(', ')) headNotifier.receive(readEvent(text))
+      await new Promise(setImmediate)
+    }
+  }
+  const summary = () => published.map(({ number, hash }) => `${Number(number)}${hash === hashOf(Number(number)) ? 'a' : 'b'}`)
+  return { node, published, requestedBlocks, play, summary, blockAt }
 }
 
 describe('the heads', () => {
   it('are sent as headers, without what only a block has', async () => {
-    const { published, receive, blockAt } = openHeadFeed()
-    await receive(headEvent(10))
+    const { published, play, blockAt } = openHeadFeed()
+    await play('head 10')
     expect(published).toEqual([blockAt(10)])
   })
 
-  it('come in order and without holes, however they arrive', async () => {
-    const { receive, summarise, requestedBlocks } = openHeadFeed()
-    await receive(headEvent(10), headEvent(11), headEvent(14))
-    await receive(pendingLogEvent(readNodeLog({ block: 15 })), sealedEvent({ number: 14 }), headEvent(14))
-    await receive(headEvent(15))
-    expect(summarise()).toEqual(['10a', '11a', '12a', '13a', '14a', '15a'])
-    expect(requestedBlocks).toEqual([10, 11, 12, 13, 14, 15])
-  })
-
-  it('are not requested without subscribers, and begin with the next head for a new one', async () => {
-    const { node, receive, summarise, requestedBlocks } = openHeadFeed()
-    node.listens = false
-    await receive(headEvent(10), headEvent(12), sealedEvent({ number: 12 }))
-    expect(requestedBlocks).toEqual([])
-    node.listens = true
-    await receive(headEvent(13))
-    expect(summarise()).toEqual(['13a'])
-    node.listens = false
-    await receive(headEvent(14), headEvent(20))
-    node.listens = true
-    await receive(headEvent(21))
-    expect(summarise()).toEqual(['13a', '21a'])
-  })
-
   it('are sent up to 128 if they were missed; of more, the newest', async () => {
-    const { receive, summarise } = openHeadFeed()
-    await receive(headEvent(10))
-    await receive(headEvent(10 + 128))
-    expect(summarise()).toEqual(Array.from({ length: 129 }, (_, at) => `${10 + at}a`))
-    await receive(headEvent(10 + 128 + 1_000))
-    expect(summarise().slice(129)).toEqual(Array.from({ length: 128 }, (_, at) => `${1_011 + at}a`))
-  })
-
-  it.each<[string, (blockAt: (number: number) => Answer) => Answer]>([
-    ['answers nothing', () => null],
-    ['answers an older block', (blockAt) => blockAt(9)],
-    ['answers what is no block', () => ({ number: '0xb' })],
-  ])('wait for a node that %s, and continue without a hole', async (_, override) => {
-    const { node, receive, summarise, blockAt } = openHeadFeed()
-    await receive(headEvent(10))
-    node.override = () => override(blockAt)
-    await receive(headEvent(11))
-    await receive(headEvent(12))
-    expect(summarise()).toEqual(['10a'])
-    node.override = () => undefined
-    await receive(sealedEvent({ number: 11 }))
-    expect(summarise()).toEqual(['10a', '11a', '12a'])
+    const { play, summary } = openHeadFeed()
+    await play('head 10; head 138')
+    expect(summary()).toEqual(Array.from({ length: 129 }, (_, at) => `${10 + at}a`))
+    await play('head 1138')
+    expect(summary().slice(129)).toEqual(Array.from({ length: 128 }, (_, at) => `${1_011 + at}a`))
   })
 
   it('are requested again, a limited number of times, from a node that lags behind the announcement', async () => {
-    const { node, requestedBlocks, receive, summarise } = openHeadFeed()
+    const { node, requestedBlocks, play, summary } = openHeadFeed()
     let lacks = 3
     node.override = () => (lacks-- > 0 ? null : undefined)
-    await receive(headEvent(10))
-    expect(summarise()).toEqual(['10a'])
+    await play('head 10')
+    expect(summary()).toEqual(['10a'])
     expect(requestedBlocks).toHaveLength(4)
     lacks = Number.POSITIVE_INFINITY
-    await receive(headEvent(11))
+    await play('head 11')
     expect(requestedBlocks).toHaveLength(4 + 21)
   })
 
-  it('wait for a node that fails', async () => {
-    const { node, receive, summarise } = openHeadFeed()
-    node.fails = true
-    await receive(headEvent(10))
-    node.fails = false
-    await receive(headEvent(12))
-    expect(summarise()).toEqual(['10a', '11a', '12a'])
+  it.each<[string, string, string, number[]?]>([
+    [
+      'come in order and without holes, however they arrive',
+      'head 10, head 11, head 14; log 15, settle 14a, head 14; head 15',
+      '10a 11a 12a 13a 14a 15a',
+      [10, 11, 12, 13, 14, 15],
+    ],
+    ['are not requested without subscribers', 'nobody listens; head 10, head 12, settle 12a', '', []],
+    [
+      'begin with the next one for a new subscriber',
+      'nobody listens; head 12; somebody listens; head 13; nobody listens; head 14, head 20; somebody listens; head 21',
+      '13a 21a',
+      [13, 21],
+    ],
+    ...['the node lacks blocks above 10', 'the node always answers 9', 'the node answers no block', 'the node fails'].map(
+      (change): [string, string, string] => [
+        `wait if ${change}`,
+        `head 10; ${change}; head 11; head 12; the node tells the truth; settle 11a`,
+        '10a 11a 12a',
+      ],
+    ),
+  ])('%s', async (_, steps, expected, requested) => {
+    const { play, summary, requestedBlocks } = openHeadFeed()
+    await play(steps)
+    expect(summary().join(' ')).toBe(expected)
+    if (requested) expect(requestedBlocks).toEqual(requested)
   })
 })
 
 describe('after a reorganisation', () => {
-  it('the heads are sent again from the first that differs', async () => {
-    const { node, receive, summarise } = openHeadFeed()
-    for (const number of [10, 11, 12]) await receive(headEvent(number), sealedEvent({ number }))
-    node.forkBlock = 11
-    await receive(headEvent(13))
-    expect(summarise()).toEqual(['10a', '11a', '12a', '11b', '12b', '13b'])
-  })
+  const settled = (...numbers: readonly number[]) => numbers.map((number) => `head ${number}, settle ${number}a`).join('; ')
 
-  it('the settling of another block at the same height shows where that is', async () => {
-    const { node, receive, summarise } = openHeadFeed()
-    for (const number of [10, 11, 12]) await receive(headEvent(number), sealedEvent({ number }))
-    node.forkBlock = 11
-    await receive({ type: 'reorg', from: 11 }, sealedEvent({ number: 11, fork: 'b' }), sealedEvent({ number: 12, fork: 'b' }))
-    await receive(sealedEvent({ number: 11, fork: 'b' }))
-    expect(summarise()).toEqual(['10a', '11a', '12a', '11b', '12b'])
-  })
-
-  it('no head repeats for a node that still answers the old block, until it reorganises too', async () => {
-    const { node, receive, summarise, blockAt } = openHeadFeed()
-    for (const number of [10, 11]) await receive(headEvent(number))
-    const former = blockAt(11)
-    node.forkBlock = 11
-    node.override = (number) => (number === 11 ? former : undefined)
-    await receive(headEvent(12))
-    expect(summarise()).toEqual(['10a', '11a'])
-    node.override = () => undefined
-    await receive(sealedEvent({ number: 11, fork: 'b' }))
-    expect(summarise()).toEqual(['10a', '11a', '11b', '12b'])
-  })
-
-  it('no head repeats if it is settled otherwise and the node still answers the old block', async () => {
-    const { node, receive, summarise, blockAt } = openHeadFeed()
-    for (const number of [10, 11]) await receive(headEvent(number))
-    const former = blockAt(11)
-    node.forkBlock = 11
-    node.override = (number) => (number === 11 ? former : undefined)
-    await receive(sealedEvent({ number: 11, fork: 'b' }))
-    expect(summarise()).toEqual(['10a', '11a'])
-    node.override = () => undefined
-    await receive(headEvent(12))
-    expect(summarise()).toEqual(['10a', '11a', '11b', '12b'])
-  })
-
-  it('that returns to where it was, no head is sent again', async () => {
-    const { node, receive, summarise, blockAt } = openHeadFeed()
-    for (const number of [10, 11]) await receive(headEvent(number))
-    node.override = (number) => (number === 12 ? { ...blockAt(12), parentHash: hashOf(11, 'b') } : undefined)
-    await receive(headEvent(12))
-    node.override = () => undefined
-    await receive(headEvent(13))
-    expect(summarise()).toEqual(['10a', '11a', '12a', '13a'])
-  })
-
-  it('that then returns to the old chain, the old heads are sent once more', async () => {
-    const { node, receive, summarise } = openHeadFeed()
-    for (const number of [10, 11]) await receive(headEvent(number), sealedEvent({ number }))
-    node.forkBlock = 10
-    node.override = (number) => (number > 10 ? null : undefined)
-    await receive(sealedEvent({ number: 10, fork: 'b' }))
-    expect(summarise()).toEqual(['10a', '11a', '10b'])
-    node.forkBlock = Number.POSITIVE_INFINITY
-    node.override = () => undefined
-    await receive(sealedEvent({ number: 10 }))
-    await receive(headEvent(12))
-    expect(summarise()).toEqual(['10a', '11a', '10b', '10a', '11a', '12a'])
+  it.each([
+    [
+      'the heads are sent again from the first that differs',
+      `${settled(10, 11, 12)}; the chain forks at 11; head 13`,
+      '10a 11a 12a 11b 12b 13b',
+    ],
+    [
+      'the settling of another block at the same height shows where that is',
+      `${settled(10, 11, 12)}; the chain forks at 11; reorg 11, settle 11b, settle 12b; settle 11b`,
+      '10a 11a 12a 11b 12b',
+    ],
+    [
+      'no head repeats for a node that still answers the old block, until it reorganises too',
+      'head 10; head 11; the chain forks at 11; the node has the old block 11; head 12; the node tells the truth; settle 11b',
+      '10a 11a 11b 12b',
+    ],
+    [
+      'no head repeats if it is settled otherwise and the node still answers the old block',
+      'head 10; head 11; the chain forks at 11; the node has the old block 11; settle 11b; the node tells the truth; head 12',
+      '10a 11a 11b 12b',
+    ],
+    [
+      'that returns to where it was, no head is sent again',
+      'head 10; head 11; the node has another parent of 12; head 12; the node tells the truth; head 13',
+      '10a 11a 12a 13a',
+    ],
+    [
+      'that then returns to the old chain, the old heads are sent once more',
+      `${settled(10, 11)}; the chain forks at 10; the node lacks blocks above 10; settle 10b; the chain returns; the node tells the truth; settle 10a; head 12`,
+      '10a 11a 10b 10a 11a 12a',
+    ],
+  ])('%s', async (_, steps, expected) => {
+    const { play, summary } = openHeadFeed()
+    await play(steps)
+    expect(summary().join(' ')).toBe(expected)
   })
 })

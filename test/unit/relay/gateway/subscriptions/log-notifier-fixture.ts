@@ -54,20 +54,19 @@ export function sealedEvent({
 
 type LogResult = { blockNumber: string; logIndex: string; data: string; blockHash: string; removed: boolean }
 
-/** A notification in a word: block and index, what moved, the chain, and whether it is removed. */
+/** A notification in a word: block, index and amount, then the chain of its block, or a question mark before it has one. */
 function summarise(result: unknown): string {
   const { blockNumber, logIndex, data, blockHash, removed } = result as LogResult
   const number = Number(blockNumber)
   const fork = (['a', 'b'] as const).find((one) => hashOf(number, one) === blockHash)
-  const stage = blockHash === ZERO_WORD ? 'pending' : (fork ?? blockHash)
-  return `${removed ? '-' : '+'}${number}.${Number(logIndex)}=${BigInt(data.slice(0, 66))} ${stage}`
+  const stage = blockHash === ZERO_WORD ? '?' : (fork ?? blockHash)
+  return `${removed ? '-' : '+'}${number}.${Number(logIndex)}=${BigInt(data.slice(0, 66))}${stage}`
 }
 
 /** A subscriber that records everything in order. */
 export class RecordingSubscriber {
   readonly id: string
   readonly #notices: SubscriptionNotice[] = []
-
   readonly #onNotice: () => void
 
   constructor(id = '0x1', onNotice: () => void = () => {}) {

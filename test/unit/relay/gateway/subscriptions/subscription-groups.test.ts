@@ -8,13 +8,11 @@ import { alice, apple, bob, TRANSFER, tesla, word } from '../../chain/node-json.
 import { RecordingSubscriber, readNodeLog } from './log-notifier-fixture.ts'
 
 const APPROVAL = word(0xa99)
-/** Every log that two tokens and two holders can make. */
 const logs = [
   readNodeLog({ block: 11, index: 0, address: apple, from: alice, to: bob }),
-  readNodeLog({ block: 11, index: 1, address: apple, from: bob, to: alice }),
-  readNodeLog({ block: 11, index: 2, address: tesla, from: alice, to: bob }),
-  readNodeLog({ block: 11, index: 3, address: tesla }, { topics: [APPROVAL, word(alice)] }),
-  readNodeLog({ block: 11, index: 4, address: tesla }, { topics: [] }),
+  readNodeLog({ block: 11, index: 1, address: tesla, from: alice, to: bob }),
+  readNodeLog({ block: 11, index: 2, address: tesla }, { topics: [APPROVAL, word(alice)] }),
+  readNodeLog({ block: 11, index: 3, address: tesla }, { topics: [] }),
 ]
 
 const subscription = (subscriber: RecordingSubscriber, kind: SubscriptionName = 'pendingLogs') => ({
@@ -38,46 +36,22 @@ const notifyAll = (subscribers: SubscriptionGroups) => {
 }
 const logIndexes = ({ results }: RecordingSubscriber) => results.map((result) => Number((result as { logIndex: string }).logIndex))
 
+// What a filter matches is proved by the tests of the protocol.
 describe('a filter', () => {
-  it.each<[string, LogFilter, readonly number[]]>([
-    ['nothing', {}, [0, 1, 2, 3, 4]],
-    ['an empty list of addresses', { address: [], topics: [] }, [0, 1, 2, 3, 4]],
-    ['nulls', { address: null, topics: null }, [0, 1, 2, 3, 4]],
-    ['one address', { address: apple }, [0, 1]],
-    ['an address in capitals', { address: toUpperHex(tesla) }, [2, 3, 4]],
-    ['several addresses', { address: [apple, tesla, apple] }, [0, 1, 2, 3, 4]],
-    ['one topic', { topics: [TRANSFER] }, [0, 1, 2]],
-    ['a topic in capitals', { topics: [toUpperHex(APPROVAL)] }, [3]],
-    ['alternatives', { topics: [[APPROVAL, TRANSFER]] }, [0, 1, 2, 3]],
-    ['no alternatives in particular', { topics: [[], []] }, [0, 1, 2, 3, 4]],
-    ['any topic and then one', { topics: [null, word(alice)] }, [0, 2, 3]],
-    ['the last position', { topics: [null, null, word(bob)] }, [0, 2]],
-    ['a topic that stands elsewhere', { topics: [word(alice)] }, []],
-    ['any in a position that a log may not have', { topics: [null, null, null, null] }, [0, 1, 2, 3, 4]],
-    ['address and topics', { address: tesla, topics: [TRANSFER, word(alice)] }, [2]],
-  ])('of %s matches what it names', (_, filter, expected) => {
-    const subscribers = new SubscriptionGroups()
-    const subscriber = new RecordingSubscriber()
-    subscribers.add(subscription(subscriber), filter)
-    notifyAll(subscribers)
-    expect(logIndexes(subscriber)).toEqual(expected)
-  })
-
   it('is the same in every spelling', () => {
     const subscribers = new SubscriptionGroups()
     const written: LogFilter[] = [
       { address: [apple, tesla], topics: [[TRANSFER, APPROVAL], null] },
       { address: [tesla, toUpperHex(apple), tesla], topics: [[APPROVAL, toUpperHex(TRANSFER)], []] },
     ]
-    const subscribersOfAll = written
-      .flatMap((filter) => Array.from({ length: 1_500 }, () => filter))
-      .map((filter) => {
-        const subscriber = new RecordingSubscriber()
-        subscribers.add(subscription(subscriber), filter)
-        return subscriber
-      })
+    // More than there may be different filters.
+    const subscribersOfAll = Array.from({ length: 3_000 }, (_, at) => {
+      const subscriber = new RecordingSubscriber()
+      subscribers.add(subscription(subscriber), written[at % 2] ?? {})
+      return subscriber
+    })
     notifyAll(subscribers)
-    expect(new Set(subscribersOfAll.map((subscriber) => logIndexes(subscriber).join()))).toEqual(new Set(['0,1,2,3']))
+    expect(new Set(subscribersOfAll.map((subscriber) => logIndexes(subscriber).join()))).toEqual(new Set(['0,1,2']))
   })
 })
 
@@ -100,7 +74,7 @@ describe('subscribers', () => {
     expect(subscribers.has('newHeads')).toBe(false)
     subscribers.publishHead('{"number":"0x2"}')
     notifyAll(subscribers)
-    expect(subscribersOfAll.map((subscriber) => subscriber.results.length)).toEqual([5, 10])
+    expect(subscribersOfAll.map((subscriber) => subscriber.results.length)).toEqual([4, 8])
     expect(heads.subscriber.results).toHaveLength(1)
   })
 
@@ -150,7 +124,7 @@ describe('filters in use', () => {
     if (first) subscribers.remove(first)
     subscribers.add(subscription(subscriber), {})
     notifyAll(subscribers)
-    expect(subscriber.results).toHaveLength(5)
+    expect(subscriber.results).toHaveLength(4)
   })
 
   it('name at most 100,000 addresses and topics together', () => {
