@@ -87,7 +87,7 @@ const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
   ],
   [filterTooLong, 'too_large'],
   [/whitelist|not allowed|forbidden|unauthor/i, 'forbidden'],
-  [/pruned|missing trie|history (is )?(not|un)available|no longer available/i, 'gone'],
+  [/pruned|missing trie|history (is )?(not |un)available|no longer available/i, 'gone'],
   [
     /beyond current head|current head block|(block|header)( for hash)? (is )?(not (yet )?(found|available)|unknown|out of range)|resource not found|(unknown|cannot find|could not find) (block|header)|could not be found|not (currently )?canonical/i,
     'behind',

@@ -23,6 +23,7 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
   ['geth', 200, -32000, 'header for hash not found', 'behind'],
   ['geth', 200, -32000, 'hash is not currently canonical', 'behind'],
   ['geth', 200, -32000, `missing trie node ${'ab'.repeat(32)} (path )`, 'gone'],
+  ['another', 200, -32000, 'history is not available', 'gone'],
   ['erigon', 200, -32000, 'could not find block 60000000', 'behind'],
   ['nethermind', 200, -39001, 'Unknown block error', 'behind'],
   ['nethermind', 200, -32001, '60000000 could not be found', 'behind'],
