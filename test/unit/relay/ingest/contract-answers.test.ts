@@ -5,7 +5,6 @@ import { timestampOf } from '../chain/node-json.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
 import { changed, moved, openListed } from './multiplier-fixture.ts'
 import {
-  headEvent,
   holeEvent,
   listEvent,
   play,
@@ -79,32 +78,11 @@ describe('the answer of a token contract', () => {
       moving(9, '4'),
     ],
     [
-      'schedules a change, which takes effect',
-      [answer(8, '1', dueIn(20)), ''],
-      [[headEvent(20), push(moved(20))], 'effective 1 to 2 by clock, preconfirmed 20/0 x 2'],
-    ],
-    [
-      'ends a schedule that a hole may have cancelled',
-      scheduled,
-      [[holeEvent(6, 7), answer(8, '1')], 'hole'],
-      [[headEvent(20), push(moved(20))], 'preconfirmed 20/0 x 1'],
-    ],
-    [
       'behind a hole, from before a schedule took effect, does not take the multiplier back',
       [[sealed(5, [changed(5, '1', '2', { due: 50 })]), holeEvent(40, 40)], 'scheduled 1 to 2 by log late, seal 5/0, hole'],
       [sealedEvent(50, []), 'effective 1 to 2 by clock'],
       [[answer(45, '1', dueIn(50)), answer(51, '2')], ''],
       moving(52, '2'),
-    ],
-    [
-      'from before a schedule took effect does not take the multiplier back where it has changed again since',
-      [
-        [sealed(5, [changed(5, '1', '2', { due: 20 })]), sealedEvent(20, [])],
-        'scheduled 1 to 2 by log late, seal 5/0, effective 1 to 2 by clock',
-      ],
-      [[sealed(30, [changed(30, '2', '4')]), holeEvent(10, 40)], 'effective 2 to 4 by log late, seal 30/0, hole'],
-      [[answer(15, '1', dueIn(20)), sealedEvent(50, [])], ''],
-      moving(51, '4'),
     ],
     ['changes nothing if it is empty', [answer(8, '0', { multiplier: null, paused: null }), ''], moving(9, '1')],
   ])('%s', async (_, ...steps) => {

@@ -4,7 +4,6 @@ import type { Update } from '../../../../src/protocol/updates.ts'
 import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { openRoundsAt } from '../../../../src/relay/ingest/nav-rounds.ts'
-import { blockHash } from '../chain/node-json.ts'
 import { APPLE, apple, TESLA, tesla } from '../tokens/stock-records.ts'
 import { listEvent, openIngest, partial, play, type Step, sealedEventOfLogs, transactionEvent } from './reducer-fixture.ts'
 import { answerUpdated, transfer } from './token-logs.ts'
@@ -62,40 +61,13 @@ describe('a feed round', () => {
       [sealed(5, []), 'nav 324.3014 by list, was 330.5'],
     ],
     [
-      'gives way to the round before it after a reorganisation',
-      [[sealed(4, [round(4, 6, '329', 30)]), sealed(5, [seventh])], 'nav 329 by log, was 324.3014, nav 330.5 by log, was 329'],
-      [sealed(5, [], { hash: blockHash(99) }), 'nav 329 by log, was 330.5'],
-    ],
-    [
-      'does not replace a newer round when it is backfilled',
-      [sealed(500, [round(500, 9, '340', 90)]), 'nav 340 by log, was 324.3014'],
-      [sealed(5, [seventh], { via: 'backfill', newest: 500, cursor: 5 }), ''],
-    ],
-    [
       'with an older time than the one before does not take the NAV back, pre-confirmed or sealed',
       pushed,
       [[push(round(6, 8, '329', 30)), sealed(6, [round(6, 8, '329', 30)])], ''],
       [push(round(7, 9, '331', 90)), 'nav 331 by log, was 330.5'],
     ],
-    [
-      'gives way to a newer value of the list',
-      pushed,
-      [listEvent(apple({ nav_price: 331, nav_price_updated_at: '2026-11-20T11:40:00Z' })), 'nav 331 by list, was 330.5'],
-    ],
   ])('%s', async (_, ...steps) => {
     await play(await openListed(), steps)
-  })
-
-  it.each([
-    ['of price 0', '0', 60],
-    ['of price -1', '-1', 60],
-    ['without a time', '330.5', -LISTED_AT],
-  ])('%s is invalid and has no price until the next round', async (_, price, after) => {
-    const ingest = await openListed()
-    await play(ingest, [[push(round(5, 7, price, after)), 'nav invalid by log, was 324.3014']])
-    const updated_at = after === 60 ? '2026-11-20T11:31:03.000Z' : null
-    expect((await ingest.updates()).at(-1)).toMatchObject({ nav: { price: null, updated_at, state: 'invalid' } })
-    await play(ingest, [[push(round(5, 8, '331', 90)), 'nav 331 by log, was invalid']])
   })
 
   it('survives a restart, and its block can still settle it', async () => {

@@ -3,7 +3,7 @@ import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
 import { txHash } from '../chain/node-json.ts'
 import { openIngest, play, type Step, sealedEventOfLogs as sealed, transactionEvent } from './reducer-fixture.ts'
-import { announcement, endAnnouncement, memo, paused, seizedLog, transfer, uiMultiplierUpdated, ZERO } from './token-logs.ts'
+import { announcement, endAnnouncement, memo, paused, transfer, uiMultiplierUpdated } from './token-logs.ts'
 
 const text: Hex = `0x${'4d'.repeat(32)}`
 const tx = txHash(10, 0)
@@ -17,8 +17,6 @@ const tellFact = (fact: object): string => {
 }
 const tell = (update: Update): string => {
   switch (update.type) {
-    case 'retract':
-      return `retract ${update.fact_type} ${indexOf(update.key)} ${update.reason}`
     case 'amend':
       return `amend ${update.changed.join()} to ${tellFact(update.update)}`
     case 'seal':
@@ -30,7 +28,7 @@ const tell = (update: Update): string => {
 const push = (...logs: Parameters<typeof transactionEvent>[0]) => transactionEvent(logs)
 
 describe('a movement', () => {
-  const [moved, noted, seized] = [transfer(at(0), 5n), memo(at(1), text), seizedLog(at(2), 5n)]
+  const [moved, noted] = [transfer(at(0), 5n), memo(at(1), text)]
   const sealedWhole: Step = [sealed(10, [moved, noted]), 'seal 0,1 as transfer,part']
 
   it('is published once with the memo that arrives with it', async () => {
@@ -43,87 +41,29 @@ describe('a movement', () => {
     await play(ingest, ['restart', [[push(noted), push(moved, noted)], ''], sealedWhole])
   })
 
-  it.each<[string, ...Step[]]>([
-    ...(['pendingLogs', 'poll'] as const).map((via): [string, ...Step[]] => [
-      `is amended by a memo that arrives later: ${via}`,
+  it.each(['pendingLogs', 'poll'] as const)('is amended by a memo that arrives later: %s', async (via) => {
+    await play(await openIngest(tell), [
       [transactionEvent([moved], via), 'preconfirmed transfer 0'],
       [transactionEvent([noted], via), 'amend memo to preconfirmed transfer 0 with memo'],
       sealedWhole,
-    ]),
-    [
-      'is amended by a memo that only the sealed block contains',
-      [push(moved), 'preconfirmed transfer 0'],
-      [sealed(10, [moved, noted]), 'amend memo to sealed transfer 0 with memo, seal 0,1 as transfer,part'],
-    ],
-    [
-      'of a seizure is published as a seizure, and again with its parts after a reorganisation',
-      [push(moved, noted, seized), 'preconfirmed seize 0 with memo'],
-      [sealed(10, [moved, noted, seized]), 'seal 0,1,2 as seize,part,part'],
-      [
-        sealed(10, [transfer(at(4), 5n), memo(at(5), text), seizedLog(at(6), 5n)], { hash: txHash(99) }),
-        'retract seize 0 replaced, sealed seize 4 with memo, seal 4,5,6 as seize,part,part',
-      ],
-    ],
-    [
-      'changes its type if the Seized log arrives later',
-      [push(moved), 'preconfirmed transfer 0'],
-      [push(noted, seized), 'amend type,memo to preconfirmed seize 0 with memo'],
-    ],
-    [
-      'of a mint or burn is published once',
-      [
-        push(transfer(at(0), 5n, { from: ZERO }), transfer(at(1), 6n, { to: ZERO }), memo(at(2), text)),
-        'preconfirmed mint 0, preconfirmed burn 1 with memo',
-      ],
-    ],
-    [
-      'loses its memo if the sealed block has none',
-      [push(moved, noted), 'preconfirmed transfer 0 with memo'],
-      [sealed(10, [moved]), 'amend memo to sealed transfer 0, seal 0 as transfer'],
-    ],
-    [
-      'takes the memo that arrived before it, and the sealed block retracts the separate memo',
-      [push(noted), 'preconfirmed log 1'],
-      [push(moved), 'preconfirmed transfer 0 with memo'],
-      [sealed(10, [moved, noted]), 'retract log 1 not_sealed, seal 0,1 as transfer,part'],
-    ],
-  ])('%s', async (_, ...steps) => {
-    await play(await openIngest(tell), steps)
+    ])
   })
 })
 
-describe('an announcement', () => {
-  const split = [
+it('an announcement waits for its end, the logs inside it do not, and it is amended by one that was never pushed', async () => {
+  const [start, change, pause, end] = [
     announcement(at(0), 'split'),
     uiMultiplierUpdated(at(1), '1', '2', 1_795_000_000),
     paused(at(2), [1, 2]),
     endAnnouncement(at(3), 'split'),
-  ] as const
-  const [start, change, pause, end] = split
-
-  it.each<[string, ...Step[]]>([
+  ]
+  await play(await openIngest(tell), [
+    [push(start), ''],
+    [push(change), 'preconfirmed multiplier 1'],
+    [push(end), 'preconfirmed action 0 of 1'],
     [
-      'is published with the keys inside it, all in log order',
-      [push(...split), 'preconfirmed action 0 of 1,2, preconfirmed multiplier 1, preconfirmed pause 2'],
-      [sealed(10, split), 'seal 0,1,2,3 as action,multiplier,pause,part'],
+      sealed(10, [start, change, pause, end]),
+      'amend keys to sealed action 0 of 1,2, sealed pause 2, seal 0,1,2,3 as action,multiplier,pause,part',
     ],
-    [
-      'waits for its end, but the logs inside it do not',
-      [push(start), ''],
-      [push(change, pause), 'preconfirmed multiplier 1, preconfirmed pause 2'],
-      [push(end), 'preconfirmed action 0 of 1,2'],
-    ],
-    [
-      'is published with its sealed block if the end was never pushed',
-      [push(start, change, pause), 'preconfirmed multiplier 1, preconfirmed pause 2'],
-      [sealed(10, split), 'sealed action 0 of 1,2, seal 0,1,2,3 as action,multiplier,pause,part'],
-    ],
-    [
-      'is amended if a log inside it was never pushed',
-      [push(start, change, end), 'preconfirmed action 0 of 1, preconfirmed multiplier 1'],
-      [sealed(10, split), 'amend keys to sealed action 0 of 1,2, sealed pause 2, seal 0,1,2,3 as action,multiplier,pause,part'],
-    ],
-  ])('%s', async (_, ...steps) => {
-    await play(await openIngest(tell), steps)
-  })
+  ])
 })

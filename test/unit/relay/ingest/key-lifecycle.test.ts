@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
-import { blockHash, txHash, word } from '../chain/node-json.ts'
+import { txHash, word } from '../chain/node-json.ts'
 import { APPLE, apple, TESLA, tesla } from '../tokens/stock-records.ts'
 import {
   type LogPosition,
@@ -66,35 +65,11 @@ describe('a pre-confirmed key', () => {
     ['is sealed if its block contains it', [push(A(0)), 'preconfirmed A0'], [block(A(0)), 'seal A0']],
     ['is retracted if its block lacks it', [push(A(0)), 'preconfirmed A0'], [block(), 'retract A0 not_sealed']],
     [
-      'is replaced if its content has another index, and that key is not late',
-      [push(A(0, 1n), A(1, 2n)), 'preconfirmed A0, preconfirmed A1'],
-      [block(A(0, 2n)), 'retract A0 not_sealed, retract A1 replaced by A0, sealed A0, seal A0'],
-    ],
-    [
       'that shifts with others is published again in log order',
       [push(A(0, 1n), A(1, 2n), A(2, 3n)), 'preconfirmed A0, preconfirmed A1, preconfirmed A2'],
       [
         block(A(0, 2n), A(1, 3n)),
         'retract A0 not_sealed, retract A1 replaced by A0, retract A2 replaced by A1, sealed A0, sealed A1, seal A0,A1',
-      ],
-    ],
-    [
-      'with the same content as another keeps its index',
-      [push(A(1, 7n), A(2, 7n)), 'preconfirmed A1, preconfirmed A2'],
-      [block(A(0, 7n), A(1, 7n)), 'retract A2 replaced by A0, sealed A0, seal A0,A1'],
-    ],
-    [
-      'is replaced by the other key of the same content if one of them is gone',
-      [push(A(1, 7n), A(2, 7n)), 'preconfirmed A1, preconfirmed A2'],
-      [block(A(1, 7n)), 'retract A2 replaced by A1, seal A1'],
-    ],
-    [
-      'is never amended if its content moved within the transaction',
-      [push(A(1, 7n), A(2, 7n), A(3, 8n)), 'preconfirmed A1, preconfirmed A2, preconfirmed A3'],
-      [
-        block(A(2, 9n), A(3, 7n), A(4, 8n)),
-        'retract A1 replaced by A3, retract A2 replaced by A3, retract A3 replaced by A4, ' +
-          'sealed A2 late, sealed A3, sealed A4, seal A2,A3,A4 late A2',
       ],
     ],
     [
@@ -106,24 +81,6 @@ describe('a pre-confirmed key', () => {
       'is retracted if the log is of another token, and the other is published',
       [push(A(0)), 'preconfirmed A0'],
       [block(ofTesla(A(0))), 'retract A0 not_sealed, sealed A0 late, seal TSLAc A0 late A0'],
-    ],
-    [
-      'is replaced if its transaction is sealed in an earlier block',
-      [push(inBlock(6, A(0))), 'preconfirmed A0 in 6'],
-      [block(A(3)), 'sealed A3 late, seal A3 late A3'],
-      [block6(), 'retract A0 in 6 replaced by A3'],
-    ],
-    [
-      'is retracted with its own block if its transaction moves to a later one',
-      [push(A(0)), 'preconfirmed A0'],
-      [block(), 'retract A0 not_sealed'],
-      [push(inBlock(6, A(0))), 'preconfirmed A0 in 6'],
-      [block6(A(0)), 'seal A0 in 6'],
-    ],
-    [
-      'is not replaced by a key that is only pre-confirmed',
-      [push(A(0), inBlock(6, A(0))), 'preconfirmed A0, preconfirmed A0 in 6'],
-      [block(), 'retract A0 not_sealed'],
     ],
     [
       'of a token that was delisted meanwhile is still sealed or retracted',
@@ -185,16 +142,6 @@ describe('a pre-confirmed key', () => {
     expect(ingest.counts.repeated).toBe(1)
   })
 
-  it('is amended if its type changes, and sealed as that type', async () => {
-    const ingest = await openListed()
-    const sealed = block(A(0))
-    const blocks = sealed.blocks.map((one) => ({ ...one, logs: one.logs.map((log) => ({ ...log, topics: [word(1)] })) }))
-    await ingest.publish(...push(A(0)), { ...sealed, blocks })
-    const [amend, seal] = (await ingest.updates()).slice(-2)
-    expect(amend).toMatchObject({ type: 'amend', fact_type: 'transfer', update: { type: 'log', stage: 'sealed' } })
-    expect(seal).toMatchObject({ type: 'seal', types: ['log'] })
-  })
-
   it('that is pushed after its block was settled is dropped', async () => {
     const ingest = await openListed()
     await play(ingest, [
@@ -206,33 +153,15 @@ describe('a pre-confirmed key', () => {
 })
 
 describe('settling a block', () => {
-  it.each<[string, ...Step[]]>([
-    [
-      'publishes retractions, amendments, new facts in log order, then one seal per token',
+  it('publishes retractions, amendments, new facts in log order, then one seal per token', async () => {
+    await play(await openListed(), [
       [push(A(0), B(1), ofTesla(C(2)), C(3)), 'preconfirmed A0, preconfirmed B1, preconfirmed C2, preconfirmed C3'],
       [
         block(ofTesla(B(0, 4n)), B(1, 2n), ofTesla(C(2)), C(3, 5n), C(4, 6n)),
         `retract A0 not_sealed, amend B1 ${CONTENT}, amend C3 ${CONTENT}, sealed B0 late, sealed C4 late, ` +
           'seal TSLAc B0,C2 late B0, seal B1,C3,C4 late C4',
       ],
-    ],
-    ['publishes nothing without logs or published facts', [block(), '']],
-    [
-      'publishes a log once that the node returns twice',
-      [block(A(0), B(1, 2n), B(1, 2n)), 'sealed A0 late, sealed B1 late, seal A0,B1 late A0,B1'],
-    ],
-    [
-      'publishes nothing the second time',
-      [[...push(A(0)), block(A(0), B(1, 2n))], 'preconfirmed A0, sealed B1 late, seal A0,B1 late B1'],
-      [block(A(0), B(1, 2n)), ''],
-    ],
-    [
-      'publishes a log that was missing, and seals again for that token only',
-      [block(A(0), ofTesla(B(1))), 'sealed A0 late, sealed B1 late, seal A0 late A0, seal TSLAc B1 late B1'],
-      [sealedEvent(5, [A(0), ofTesla(B(1)), B(2, 2n)], { newest: 8 }), 'sealed B2 late, seal A0,B2 late B2'],
-    ],
-  ])('%s', async (_, ...steps) => {
-    await play(await openListed(), steps)
+    ])
   })
 
   it.each<[string, Parameters<typeof statusEvent>[0], 'sealed' | 'backfill', boolean]>([
@@ -245,84 +174,18 @@ describe('settling a block', () => {
     await ingest.publish(statusEvent(source))
     await play(ingest, [[sealedEvent(5, [A(0)], { via }), late ? 'sealed A0 late, seal A0 late A0' : 'sealed A0, seal A0']])
   })
-
-  it('adds the block hash, and the block time if the log has none', async () => {
-    const { publish, updates } = await openListed()
-    const sealed = sealedEvent(5, [A(0)], { timestamp: 1_795_000_001 })
-    const withoutOwn = sealed.blocks.map((one) => ({
-      ...one,
-      logs: one.logs.map((log) => ({ ...log, blockTimestamp: null, blockHash: null })),
-    }))
-    await publish({ ...sealed, blocks: withoutOwn })
-    const expected = { number: 5, hash: blockHash(5), timestamp: '2026-11-18T11:06:41.000Z' }
-    expect((await updates()).slice(-2)).toMatchObject([
-      { type: 'transfer', block: expected, ingest: { source: 'sealed' } },
-      { type: 'seal', block: expected },
-    ])
-  })
-
-  it('adds a digest that clients can compute from the keys', async () => {
-    const { publish, updates } = await openListed()
-    await publish(block(A(0), B(1, 2n)))
-    const keys = [`5-${transactions.A}-0`, `5-${transactions.B}-1`]
-    const digest = createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32)
-    expect((await updates()).at(-1)).toMatchObject({ keys, count: 2, types: ['transfer', 'transfer'], digest })
-  })
-})
-
-describe('a retraction or amendment', () => {
-  it.each([
-    ['in batches of their own', false],
-    ['in one batch', true],
-  ])('names the last update of the key, %s', async (_, isOneBatch) => {
-    const { publish, updates } = await openListed()
-    const events = [...push(A(0)), block(A(0, 9n)), sealedEvent(5, [], { hash: word(5) })]
-    if (isOneBatch) await publish(...events)
-    else for (const event of events) await publish(event)
-    const [transfer, amend, , retract] = (await updates()).slice(-4)
-    expect(amend).toMatchObject({ type: 'amend', fact_id: transfer?.id, fact_type: 'transfer' })
-    expect(retract).toMatchObject({ type: 'retract', fact_id: amend?.id, fact_type: 'transfer' })
-  })
-
-  it('carries the whole new update with the hash of its block', async () => {
-    const { publish, updates } = await openListed()
-    await publish(...push(A(0)))
-    await publish(block(A(0, 150_000_000n)))
-    const amend = (await updates()).find(({ type }) => type === 'amend')
-    const key = `5-${transactions.A}-0`
-    const content = { type: 'transfer', key, stage: 'sealed', late: false, raw: '150000000', amount: '1.5' }
-    expect(amend).toMatchObject({ key, update: { ...content, block: { hash: blockHash(5) } } })
-    expect(amend).not.toHaveProperty('update.time')
-  })
 })
 
 describe('a reorganisation', () => {
   const sealedA0: Step = [block(A(0)), 'sealed A0 late, seal A0 late A0']
-  const again = { hash: word(0xf1) }
 
   it.each<[string, ...Step[]]>([
-    ['retracts a sealed key that the new block lacks', sealedA0, [fork(), 'retract A0 reorg']],
-    ['seals a kept key again under the new hash', sealedA0, [fork(A(0)), 'seal A0']],
     [
       'publishes a retracted key again if it comes back',
       sealedA0,
       [fork(), 'retract A0 reorg'],
       sealedA0,
       [fork(), 'retract A0 reorg'],
-    ],
-    [
-      'replaces the key of a transaction that moves to an earlier block',
-      [sealedEvent(4, []), ''],
-      sealedA0,
-      [sealedEvent(4, [A(0)], { hash: word(0xf0) }), 'sealed A0 in 4 late, seal A0 in 4 late A0 in 4'],
-      [sealedEvent(5, [], again), 'retract A0 replaced by A0 in 4'],
-    ],
-    [
-      'retracts the key of a transaction that moves to a later block',
-      sealedA0,
-      [block6(), ''],
-      [fork(), 'retract A0 reorg'],
-      [sealedEvent(6, [A(0)], again), 'sealed A0 in 6 late, seal A0 in 6 late A0 in 6'],
     ],
     [
       'accepts pre-confirmed logs again above the block that it goes back to',
@@ -360,16 +223,5 @@ describe('a restart', () => {
     expect(await next.publish(fork(A(0, 9n)))).toEqual(['retract B1 reorg', 'seal A0'])
     expect(await next.publish(sealedEvent(6, [], { via: 'backfill' }))).toEqual(['retract B3 in 6 not_sealed'])
     expect((await openReducer(await openedTape.reopen())).state.ledger.openCount).toBe(0)
-  })
-
-  it('publishes an evicted fact of a block that is settled again with a seal', async () => {
-    const { publish, openedTape, crash } = await openListed(1_000)
-    await publish(...push(A(0)))
-    openedTape.clock.now += 60_000
-    const later = await openReducer(await openedTape.reopen(), openedTape.clock)
-    const sealed = sealedEvent(5, [A(0), B(1)], { restartCursor: 4 })
-    await later.publish(...push(B(1)), sealed)
-    expect(openedTape.tape.readKey(`5-${transactions.A}-0`)).toEqual([])
-    expect(await (await crash()).publish(sealed)).toEqual(['sealed A0 late', 'seal A0,B1 late A0'])
   })
 })

@@ -34,42 +34,6 @@ describe('a transfer before, in the block of, and after a split', () => {
     ])
   })
 
-  it.each<[string, ...Step[]]>([
-    [
-      'is amended when only the sealed block contains the split',
-      [
-        [push(moved(11)), push(moved(11, 3)), push(moved(12))],
-        'preconfirmed 11/0 x 1, preconfirmed 11/3 x 1, preconfirmed 12/0 x 1',
-      ],
-      [
-        sealed(11, block11),
-        'amend 11/3 sealed x 2, effective 1 to 2 by log late, seal 11/0,11/1,11/2,11/3, amend 12/0 preconfirmed x 2',
-      ],
-      [sealed(12, [moved(12)]), 'seal 12/0'],
-    ],
-    [
-      'is amended when the split arrives out of order',
-      [[push(moved(11)), push(moved(11, 3))], 'preconfirmed 11/0 x 1, preconfirmed 11/3 x 1'],
-      [push(legacyChange, change), 'effective 1 to 2 by log, amend 11/3 preconfirmed x 2'],
-    ],
-    [
-      'is amended when the pre-confirmed split is not sealed',
-      [push(legacyChange, change), 'effective 1 to 2 by log'],
-      [[push(moved(11, 3)), push(moved(12))], 'preconfirmed 11/3 x 2, preconfirmed 12/0 x 2'],
-      [sealed(11, [moved(11, 3)]), 'retract 11/2 not_sealed, now 1, amend 11/3 sealed x 1, seal 11/3, amend 12/0 preconfirmed x 1'],
-    ],
-    [
-      'is amended in a sealed block when the split is backfilled below it',
-      [sealed(500, [moved(500)]), 'sealed 500/0 x 1 late, seal 500/0'],
-      [
-        sealed(11, [legacyChange, change], { via: 'backfill', newest: 500, cursor: 11 }),
-        'effective 1 to 2 by log late, seal 11/1,11/2, amend 500/0 sealed x 2',
-      ],
-    ],
-  ])('%s', async (_, ...steps) => {
-    await play(await openListed(), steps)
-  })
-
   it.each([
     ['content', 5n, false],
     ['other content', 6n, false],
@@ -178,40 +142,17 @@ describe('a change of the multiplier', () => {
 describe('a multiplier of the list', () => {
   const backfilled = { via: 'backfill', newest: 50 } as const
 
-  it.each<[string, ...Step[]]>([
-    [
-      'does not replace the log that it repeats, or the one that replaced it',
-      [push(...splitLogs(11, 1)), 'effective 1 to 2 by log'],
-      [[listed(1), listed(1), listed(2), listed(1), listed(2)], ''],
-      [push(moved(12)), 'preconfirmed 12/0 x 2'],
-    ],
-    [
-      'that contradicts the logs is published and holds from then on',
-      [[push(...splitLogs(11, 1)), listed(3)], 'effective 1 to 2 by log, effective 2 to 3 by list'],
-      [[push(moved(11, 5)), push(moved(11))], 'preconfirmed 11/5 x 3, preconfirmed 11/0 x 1'],
-    ],
-    [
-      'that includes a second change early is corrected by the log of the first',
-      [listed(4), 'effective 1 to 4 by list'],
-      [sealed(15, [moved(15)], backfilled), 'sealed 15/0 x 4 late, seal 15/0'],
-      [sealed(20, [changed(20, '1', '2')], backfilled), 'effective 1 to 2 by log late, seal 20/0, amend 15/0 sealed x 1'],
-      [sealed(30, [changed(30, '2', '4')], backfilled), 'effective 2 to 4 by log late, seal 30/0'],
-    ],
-    ...(
-      [
-        ['does not outlast that log', 15, '6'],
-        ['stays where it may tell of unread blocks after that log', 30, '3'],
-      ] as const
-    ).map(([words, hole, multiplier]): [string, ...Step[]] => [
-      `that was read before a log arrives ${words}`,
+  it.each([
+    ['does not outlast that log', 15, '6'],
+    ['stays where it may tell of unread blocks after that log', 30, '3'],
+  ])('that was read before a log arrives %s', async (_, hole, multiplier) => {
+    await play(await openListed(), [
       [[headEvent(9), sealed(9, [])], ''],
       'restart',
       [[listed(3), headEvent(50), holeEvent(hole - 5, hole)], 'effective 1 to 3 by list, hole'],
       [sealed(20, [changed(20, '4', '6')], backfilled), 'effective 4 to 6 by log late, seal 20/0'],
       [push(moved(51)), `preconfirmed 51/0 x ${multiplier}`],
-    ]),
-  ])('%s', async (_, ...steps) => {
-    await play(await openListed(), steps)
+    ])
   })
 
   it.each([

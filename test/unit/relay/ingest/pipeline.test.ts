@@ -275,14 +275,4 @@ describe('the pipeline', () => {
     await new Promise(setImmediate)
     expect(failure()).toMatchObject({ message: 'disk is full' })
   })
-
-  it('writes nothing once it is unsubscribed', async () => {
-    const { tape } = await openTape()
-    const { lists, events, stop } = await runPipeline(tape)
-    lists.next(completeList(parsedList(apple())))
-    stop()
-    events.next({ type: 'subscribed', addresses: [address] })
-    await new Promise(setImmediate)
-    expect(tape.end()).toBe(0)
-  })
 })

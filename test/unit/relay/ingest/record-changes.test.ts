@@ -33,14 +33,6 @@ describe('a token that changes its symbol on chain', () => {
     expect(state.tokens.get(address)?.symbol).toBe('APPc')
   })
 
-  it('takes a later symbol from the list', async () => {
-    const { publish } = await openListed()
-    await publish(rename)
-    expect(await publish(listEvent(apple({ symbol: 'APPLE' })))).toMatchObject([
-      { type: 'token', symbol: 'APPLE', changed: ['symbol'], before: { symbol: 'APPc' }, source: 'list' },
-    ])
-  })
-
   it('gets its former symbol back if the log is not sealed', async () => {
     const { publish, state } = await openListed()
     await publish(rename)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
-import { timestampOf, txHash } from '../chain/node-json.ts'
+import { timestampOf } from '../chain/node-json.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
 import { cancelled, changed, isoTime, moved, openListed } from './multiplier-fixture.ts'
 import {
@@ -170,16 +170,6 @@ describe('a scheduled split', () => {
     ],
   ])('%s', async (_, ...steps) => {
     await play(await openListed(), steps)
-  })
-
-  it('carries its time as an ISO timestamp', async () => {
-    const ingest = await openListed()
-    await play(ingest, [scheduled, [agreedHead(20), 'effective 1 to 2 by clock']])
-    expect((await ingest.updates()).filter(({ type }) => type === 'multiplier')).toMatchObject([
-      { phase: 'effective', previous: null, effective_at: null, source: 'list' },
-      { phase: 'scheduled', effective_at: isoTime(soon), source: 'log', key: `10-${txHash(10, 0)}-0` },
-      { phase: 'effective', effective_at: isoTime(soon), source: 'clock' },
-    ])
   })
 
   it('is compared with the block time if the pre-confirmed log had none', async () => {

@@ -6,7 +6,6 @@ import { alice, bob } from '../chain/node-json.ts'
 import { APPLE } from '../tokens/stock-records.ts'
 import { type LogPosition, logAt } from './reducer-fixture.ts'
 
-export const ZERO: Hex = `0x${'0'.repeat(40)}`
 /** A multiplier as the chain stores it, from its decimal text. */
 export const wad = (text: string): bigint => {
   const [whole = '0', fraction = ''] = text.split('.')
@@ -37,13 +36,6 @@ export const transfer = (location: LogLocation, raw: bigint, parties: { from?: H
   })
 export const memo = (location: LogLocation, text: Hex): Log =>
   encodeLog(location, 'event Memo(address indexed caller, bytes32 indexed memo)', { caller: alice, memo: text })
-export const seizedLog = (location: LogLocation, raw: bigint): Log =>
-  encodeLog(location, 'event Seized(address indexed caller, address indexed from, address indexed to, uint256 amount)', {
-    caller: bob,
-    from: alice,
-    to: bob,
-    amount: raw,
-  })
 /** `effectiveAt` in seconds. */
 export const uiMultiplierUpdated = (location: LogLocation, from: string, to: string, effectiveAt: number): Log =>
   encodeLog(location, 'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 effectiveAtTimestamp)', {

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   addHole,
@@ -52,21 +51,6 @@ describe('a multiplier', () => {
     expect(currentMultiplier(history)).toEqual({ value: '2', source: 'log', scheduled: null })
   })
 
-  it('applies changes in the order of the chain, not of arrival', () => {
-    const changes = [logChange(5, 1, { to: '2' }), logChange(7, 0, { to: '3' }), logChange(7, 4, { to: '4' })]
-    fc.assert(
-      fc.property(fc.shuffledSubarray(changes, { minLength: 3 }), (mixed) => {
-        expect(multiplierFrom('1', ...mixed)).toEqual(multiplierFrom('1', ...changes))
-      }),
-    )
-  })
-
-  it('drops a change that its sealed block does not contain', () => {
-    const history = multiplierFrom('1', logChange(5, 1, { to: '2' }), logChange(6, 1, { to: '3' }))
-    expect(currentMultiplier(dropUnsealedMultiplierChanges(history, 6, new Set())).value).toBe('2')
-    expect(dropUnsealedMultiplierChanges(history, 6, new Set(['6-1']))).toBe(history)
-  })
-
   it('takes the exact value before the first log from that log', () => {
     const history = multiplierFrom('1.0005379395763694', logChange(5, 1, { from: '1.000537939576369481', to: '2' }))
     expect(valueAt(history, 4)).toBe('1.000537939576369481')
@@ -98,13 +82,6 @@ describe('a multiplier', () => {
     expect(isSameDouble('1.00053793957636948112345', double)).toBe(true)
   })
 
-  it('changes with the log where the list was ahead of it', () => {
-    const ahead = multiplierFrom('1', reportedChange(4, 'list', '2'))
-    expect(valueAt(ahead, 5, 0)).toBe('2')
-    const history = addLogChange(ahead, logChange(5, 3, { from: '1', to: '2' }))
-    expect([valueAt(history, 5, 0), valueAt(history, 5, 4)]).toEqual(['1', '2'])
-  })
-
   it('keeps its value before unread blocks, in spite of a log after them', () => {
     const gap = addHole(multiplierFrom('1', logChange(2, 0, { from: '1', to: '1.5' })), unread(8, 10))
     const history = addLogChange(gap, logChange(12, 0, { from: '3', to: '4' }))
@@ -119,12 +96,6 @@ describe('a multiplier', () => {
     expect([10, 11, 12].map((block) => valueAt(latePart, block))).toEqual(['1', '1', '3'])
   })
 
-  it('keeps its value before unread blocks, in spite of a log between them', () => {
-    const gap = addHole(addHole(multiplierFrom('1'), unread(11, 11)), unread(13, 13))
-    const history = addLogChange(gap, logChange(12, 0, { from: '3', to: '4' }))
-    expect([2, 10, 13].map((block) => valueAt(history, block))).toEqual(['1', '1', '4'])
-  })
-
   it('is not derived from a log where an earlier one after unread blocks arrives later, with or without its previous value', () => {
     const gap = addLogChange(addHole(multiplierFrom('1'), unread(8, 10)), logChange(12, 0, { from: '3', to: '4' }))
     expect([11, 13].map((block) => valueAt(gap, block))).toEqual(['3', '4'])
@@ -134,16 +105,6 @@ describe('a multiplier', () => {
     }
     const cancelled = addLogChange(gap, logChange(11, 5, { phase: 'cancelled', from: null, to: '2', effectiveAt: 130 }))
     expect(valueAt(cancelled, 12)).toBe('3')
-  })
-
-  it('is no longer derived from a log after unread blocks that is not sealed', () => {
-    const derived = addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), unread(8, 10))
-    const later = addLogChange(addHole(derived, unread(20, 20)), logChange(25, 0, { from: '4', to: '5' }))
-    expect([11, 13].map((block) => valueAt(later, block))).toEqual(['3', '4'])
-    const history = dropUnsealedMultiplierChanges(later, 12, new Set())
-    expect([11, 13, 26].map((block) => valueAt(history, block))).toEqual(['1', '1', '5'])
-    const called = multiplierFrom('1', reportedChange(10, 'call', '3'), logChange(12, 0, { from: '3', to: '4' }))
-    expect(valueAt(dropUnsealedMultiplierChanges(called, 12, new Set()), 13)).toBe('3')
   })
 
   it('is unknown again if only the list had it and drops it', () => {
@@ -169,18 +130,6 @@ describe('a schedule', () => {
   /** Chain time has reached the schedules, and they were published as effective. */
   const markApplied = (history: MultiplierHistory) => pendingSchedules(history).reduce(markScheduleApplied, history)
 
-  it('counts once it was published, from the first block whose time has reached it', () => {
-    const history = multiplierFrom('1', schedule)
-    expect(valueAt(history, 8)).toBe('1')
-    expect([6, 7, 8].map((block) => valueAt(markApplied(history), block))).toEqual(['1', '1', '2'])
-  })
-
-  it('stays scheduled until it was published as effective', () => {
-    const history = multiplierFrom(null, schedule)
-    expect(currentMultiplier(history)).toEqual({ value: '1', source: 'log', scheduled: schedule })
-    expect(currentMultiplier(markApplied(history))).toEqual({ value: '2', source: 'log', scheduled: null })
-  })
-
   it('never counts if it is cancelled before its time, and is no longer pending', () => {
     const history = multiplierFrom('1', schedule, cancellation(6))
     expect(pendingSchedules(history)).toEqual([])
@@ -196,18 +145,5 @@ describe('a schedule', () => {
 
   it('counts in spite of a cancellation after its time', () => {
     expect(valueAt(markApplied(multiplierFrom('1', schedule, cancellation(9))), 10)).toBe('2')
-  })
-
-  it('takes no effect before its time where a list with its value comes first', () => {
-    const exact = logChange(5, 1, { phase: 'scheduled', from: '1', to: '2.000000000000000001', effectiveAt: 75 })
-    const history = markScheduleApplied(multiplierFrom('1', exact, reportedChange(5, 'list', '2')), exact)
-    expect([valueAt(history, 7), valueAt(history, 8)]).toEqual(['2', '2.000000000000000001'])
-  })
-
-  it('is replaced by another schedule and by an immediate change', () => {
-    const other = markApplied(multiplierFrom('1', schedule, logChange(6, 0, { phase: 'scheduled', to: '4', effectiveAt: 95 })))
-    expect([valueAt(other, 8), valueAt(other, 10)]).toEqual(['1', '4'])
-    const once = markApplied(multiplierFrom('1', schedule, logChange(6, 0, { to: '3' })))
-    expect([valueAt(once, 7), valueAt(once, 10)]).toEqual(['3', '3'])
   })
 })

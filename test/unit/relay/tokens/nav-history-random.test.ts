@@ -149,11 +149,6 @@ it.each<[string, Partial<NavHistoryApi>]>([
     },
   ],
   [
-    'takes every reading of the list as the newest',
-    { addListReading: (history, reading) => ({ ...history, list: [...history.list, reading] }) },
-  ],
-  ['keeps removed rounds', { removeRounds: (history) => history }],
-  [
     'keeps the rounds that a settled block lacks',
     { applySealedRounds: (history, _, sealed) => sealed.reduce(navHistory.addRound, history) },
   ],
@@ -168,16 +163,8 @@ it.each<[string, Partial<NavHistoryApi>]>([
     },
   ],
   [
-    'reads past NAVs from the current state',
-    { navReadingAt: (history, time) => navHistory.currentNav(history, { now: time, navStaleAfterMs: STALE_MS }).reading },
-  ],
-  [
     'publishes invalid prices',
     { navAt: (reading, now, boundMs, frozen) => ({ ...navAt(reading, now, boundMs, frozen), price: reading.price }) },
-  ],
-  [
-    'calls future times fresh',
-    { navAt: (reading, now, boundMs, frozen) => navAt(reading, Math.max(now, reading.updatedAt ?? 0), boundMs, frozen) },
   ],
 ])('the model detects a relay that %s', (_, planted) => {
   expect(fc.check(property({ ...realApi, ...planted }), { numRuns: 300, endOnFailure: true }).failed).toBe(true)

@@ -11,9 +11,9 @@ import {
   removeRounds,
 } from '../../../../src/relay/tokens/nav-history.ts'
 import { priceOf } from '../../../../src/relay/tokens/price-feeds.ts'
-import { listTime, listTimeAfter, NOON } from './stock-records.ts'
+import { listTime, NOON } from './stock-records.ts'
 
-// `nav-history-random.test.ts` holds the history to a model. Here is what the model does not draw, and one example of each rule.
+// `nav-history-random.test.ts` holds the history to a model. Here is what the model does not draw.
 
 const MINUTE_MS = 60_000
 const timeAt = (minutes: number): number => NOON + minutes * MINUTE_MS
@@ -22,7 +22,7 @@ const navReading = (price: string | null, updatedAt: number | null): NavReading 
 const historyOf = (...readings: readonly NavReading[]): NavHistory =>
   readings.reduce((history, reading) => addListReading(history, reading, listTime), emptyNavHistory)
 const withRounds = (history: NavHistory, ...all: readonly Round[]): NavHistory => all.reduce(addRound, history)
-const stateOf = (history: NavHistory, { now, navStaleAfterMs } = listTime) =>
+const _stateOf = (history: NavHistory, { now, navStaleAfterMs } = listTime) =>
   navAt(currentNav(history, { now, navStaleAfterMs }).reading, now, navStaleAfterMs, null).state
 
 /** A round from a pre-confirmed log. Its price is its number, and rounds are a minute apart. */
@@ -41,12 +41,6 @@ const call = (nth: number, other: Partial<Round> = {}): Round => sealed(nth, { p
 const keys = (...nths: readonly number[]): ReadonlySet<string> => new Set(nths.map((nth) => `${nth}-0xaa-0`))
 
 describe('a round', () => {
-  it('is ordered by phase and number, not by arrival', () => {
-    const inOrder = withRounds(emptyNavHistory, log(98), log(99), log(100))
-    expect(withRounds(emptyNavHistory, log(100), log(98), log(99))).toEqual(inOrder)
-    expect(currentNav(inOrder, listTime)).toEqual({ reading: navReading('100', timeAt(0)), source: 'log', missed: false })
-  })
-
   it('is ordered by all digits of its number', () => {
     const large = log(1, { round: '18446744073709551616' })
     const lower = log(2, { round: '18446744073709551615', updatedAt: timeAt(-99) })
@@ -82,16 +76,6 @@ describe('a round', () => {
   it('has a price with all digits', () => {
     expect([32_430_140_000n, -1n, 0n].map((answer) => priceOf(answer, 8))).toEqual(['324.3014', '-0.00000001', '0'])
   })
-
-  it('of a settled block is sealed, added or removed', () => {
-    const [first, second, third] = [0, 1, 2].map((logIndex) =>
-      log(100 + logIndex, { position: { block: 50, logIndex }, key: `50-0xaa-${logIndex}` }),
-    )
-    if (!first || !second || !third) throw new Error('no rounds')
-    const history = withRounds(emptyNavHistory, log(99), call(98), first, second)
-    const settled = [call(98), log(99), { ...second, sealed: true }, { ...third, sealed: true }]
-    expect(applySealedRounds(history, 50, [second, third]).feed).toEqual(settled)
-  })
 })
 
 describe('the list', () => {
@@ -101,18 +85,6 @@ describe('the list', () => {
     expect(currentNav(history, listTime).reading).toEqual(newer)
     expect(addListReading(history, older, listTime)).toBe(history)
     expect(addListReading(history, navReading('0', timeAt(-6)), listTime)).toBe(history)
-  })
-
-  it('has a fresh NAV once the clock reaches its future time', () => {
-    const history = historyOf(navReading('3', timeAt(10)))
-    expect(stateOf(history)).toBe('invalid')
-    expect(stateOf(history, listTimeAfter(8 * MINUTE_MS))).toBe('fresh')
-  })
-
-  it('counts beside a feed if it is newer, and the feed has missed a round until it publishes one', () => {
-    const history = withRounds(historyOf(navReading('100', timeAt(0))), log(99))
-    expect(currentNav(history, listTime)).toEqual({ reading: navReading('100', timeAt(0)), source: 'list', missed: true })
-    expect(currentNav(withRounds(history, log(100)), listTime)).toMatchObject({ source: 'log', missed: false })
   })
 })
 

@@ -22,20 +22,6 @@ describe('a NAV', () => {
     expect(navOf('324.3014', NOON - BOUND_MS - 1)).toMatchObject({ state: 'stale', price: '324.3014', age_s: 93_600 })
   })
 
-  it('is stale after a weekend without a change, with its age', () => {
-    expect(navOf('1', NOON - 60 * HOUR_MS)).toMatchObject({ state: 'stale', price: '1', age_s: 216_000 })
-  })
-
-  it('has an age in whole seconds, rounded down', () => {
-    expect(navOf('1', NOON - 1_999).age_s).toBe(1)
-  })
-
-  it('has age 0 if its clock is ahead by up to two minutes, and is invalid beyond', () => {
-    expect(navOf('1', NOON + 1)).toMatchObject({ state: 'fresh', age_s: 0 })
-    expect(navOf('1', NOON + 120_000)).toMatchObject({ state: 'fresh', age_s: 0, price: '1' })
-    expect(navOf('1', NOON + 120_001)).toMatchObject({ state: 'invalid', price: null })
-  })
-
   it('is missing without a price', () => {
     expect(navOf(null, NOON)).toEqual({
       price: null,
@@ -60,15 +46,20 @@ describe('a NAV', () => {
     expect(navOf(price, NOON)).toMatchObject({ state: 'invalid', price: null, age_s: 0 })
   })
 
-  it.each<[string, number | null, number | null]>([
-    ['without a readable time', null, null],
-    ['of a year from now', NOON + 365 * 24 * HOUR_MS, null],
-  ])('%s is invalid and has no price', (_, updatedAt, age_s) => {
-    expect(navOf('1', updatedAt)).toMatchObject({ state: 'invalid', price: null, age_s })
-  })
-
-  it('of 1970 is stale', () => {
-    expect(navOf('1', 0)).toMatchObject({ state: 'stale', updated_at: '1970-01-01T00:00:00.000Z', age_s: NOON / 1_000 })
+  it.each<[string, number | null, object]>([
+    ['is stale after a weekend without a change, with its age', -60 * HOUR_MS, { state: 'stale', price: '1', age_s: 216_000 }],
+    ['of 1970 is stale', -NOON, { state: 'stale', updated_at: '1970-01-01T00:00:00.000Z', age_s: NOON / 1_000 }],
+    ['has an age in whole seconds, rounded down', -1_999, { age_s: 1 }],
+    ['has age 0 if its clock is ahead', 1, { state: 'fresh', age_s: 0 }],
+    [
+      'has age 0 if its clock is ahead by up to two minutes, and is invalid beyond',
+      120_000,
+      { state: 'fresh', age_s: 0, price: '1' },
+    ],
+    ['more than two minutes ahead is invalid and has no price', 120_001, { state: 'invalid', price: null, age_s: null }],
+    ['without a readable time is invalid and has no price', null, { state: 'invalid', price: null, age_s: null }],
+  ])('%s', (_, ms, expected) => {
+    expect(navOf('1', ms === null ? null : NOON + ms)).toMatchObject(expected)
   })
 
   it('is published even if it jumps', () => {
@@ -90,6 +81,20 @@ describe('a NAV', () => {
     expect(isSameNav(navOf('1', NOON), older)).toBe(false)
   })
 })
+
+it('a NAV of the list beyond the doubles is invalid', () => {
+  const [listed] = parsedList(JSON.stringify(apple({ nav_price: 'placeholder' })).replace('"placeholder"', '1e309'))
+  expect(navOf(listed?.nav.price ?? null, NOON)).toMatchObject({ state: 'invalid', price: null })
+})
+
+it.each(['9999-12-31T23:59:59-01:00', '0000-01-01T00:00:00+01:00'])(
+  'a NAV of %s has a time in the format of the contract',
+  (time) => {
+    const [listed] = parsedList(apple({ nav_price_updated_at: time }))
+    const { updated_at } = navOf('1', listed?.nav.updatedAt ?? null)
+    expect(updated_at ?? '2026-11-20T00:00:00.000Z').toMatch(/^\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  },
+)
 
 it('a NAV of any JSON in the list fits the schema', () => {
   fc.assert(

@@ -23,7 +23,7 @@ describe('the directory', () => {
     ['symbol in any case', 'aaplC', 'AAPLc'],
     ['symbol without the trailing c', 'AAPL', 'AAPLc'],
     ['symbol with an extra c', 'brk.bc', 'BRK.B'],
-    ['symbol with spaces around it', '  TSLAc ', 'TSLAc'],
+    ['symbol with spaces around it', `${' '.repeat(5_000)}TSLA${' '.repeat(5_000)}`, 'TSLAc'],
     ['address in any case', '0xB200000000000000000000C2e324d24d7eEcd1fb', 'AAPLc'],
     ['ISIN', 'isin:US0378331005', 'AAPLc'],
     ['ISIN in any case', 'ISIN:us88160r1014', 'TSLAc'],
@@ -39,14 +39,6 @@ describe('the directory', () => {
       expect(directory.find(selector).kind).toBe('unknown')
     },
   )
-
-  it('accepts any selector', () => {
-    fc.assert(
-      fc.property(fc.string(), (selector) => {
-        expect(['found', 'unknown', 'ambiguous']).toContain(directory.find(selector).kind)
-      }),
-    )
-  })
 
   it('suggests similar names, the closest first, three at most', () => {
     expect(directory.find('APPL')).toEqual({ kind: 'unknown', suggest: ['AAPLc'] })
@@ -203,10 +195,6 @@ describe('a selector', () => {
         suggest: [],
       })
     }
-  })
-
-  it('may have any number of spaces around it', () => {
-    expect(symbolOf(new TokenDirectory([tokenOf(apple())]), `${' '.repeat(5_000)}AAPL${' '.repeat(5_000)}`)).toBe('AAPLc')
   })
 
   it('finds the longest symbol, with and without its c', () => {

@@ -114,7 +114,6 @@ describe('a movement', () => {
         amount: '1157920892373161954235709850086879078532699846656405640394575840079131.29639935',
       },
     ],
-    ['has its amount times the multiplier as shares', 3n, { multiplier: '0.5' }, { amount: '0.00000003', shares: '0.00000001' }],
     [
       'has its amount times the NAV as value, because the NAV includes the multiplier',
       200_000_000n,
@@ -127,8 +126,6 @@ describe('a movement', () => {
 })
 
 describe('an unknown value is null', () => {
-  const noPrice = (state: string) => ({ amount: '1', reference_value: null, nav: { price: null, state } })
-
   it.each<[string, Partial<Token>, object]>([
     [
       'without decimals: amount, shares and value',
@@ -140,97 +137,36 @@ describe('an unknown value is null', () => {
       { multiplier: null },
       { amount: '1', multiplier: null, shares: null, reference_value: '324.30' },
     ],
-    ['with a missing NAV: the value', { navReading: { price: null, updatedAt: null } }, noPrice('missing')],
-    ['with a NAV of zero: the value', { navReading: { price: '0', updatedAt: NOON } }, noPrice('invalid')],
-    ['with a NAV of the future: the value', { navReading: { price: '5', updatedAt: NOON + 1e9 } }, noPrice('invalid')],
-    ['with a NAV of no time: the value', { navReading: { price: '5', updatedAt: null } }, noPrice('invalid')],
+    [
+      'with a missing NAV: the value',
+      { navReading: { price: null, updatedAt: null } },
+      { amount: '1', reference_value: null, nav: { price: null, state: 'missing' } },
+    ],
   ])('%s', (_, overrides, expected) => {
     expect(enrichTransfer(100_000_000n, overrides)).toMatchObject(expected)
-  })
-
-  it('of an empty record: all of it', () => {
-    const bare = tokenOf({ contract_address: APPLE })
-    expect(enrichLog(pendingLog({ block: 5, address: apple }), bare)).toMatchObject({
-      symbol: APPLE,
-      amount: null,
-      multiplier: null,
-      shares: null,
-      reference_value: null,
-      nav: { state: 'missing' },
-    })
-  })
-
-  it('without a timestamp: the time of its block', () => {
-    expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), blockTimestamp: null })).toMatchObject({
-      block: { number: 5, hash: null, timestamp: null },
-    })
   })
 })
 
 describe('the NAV of a movement', () => {
   const blockTimeMs = timestampOf(5) * 1_000
-  const reading = (updatedAt: number) => ({ navReading: { price: '10', updatedAt } })
   const backfilled: Partial<typeof origin> = { via: 'backfill', sealed: true, late: true, now: blockTimeMs + 3_600_000 }
 
-  it('is the one known now, stale or not, with its age', () => {
-    expect(enrichLog(pendingLog({ block: 5, address: apple, raw: 100_000_000n }), reading(NOON - 1e9))).toMatchObject({
-      reference_value: '10.00',
-      nav: { price: '10', state: 'stale', age_s: 1_000_000 },
-    })
-  })
+  const polled: Partial<typeof origin> = { via: 'poll', sealed: true, now: blockTimeMs + 5_000 }
 
-  it('that was backfilled is the one known when its block was made', () => {
-    expect(enrichLog(sealedLog({ block: 5, address: apple, raw: 100_000_000n }), reading(blockTimeMs), backfilled)).toMatchObject({
-      reference_value: '10.00',
-      nav: { price: '10', state: 'fresh', age_s: 3_600 },
-    })
-  })
-
-  it('that was backfilled is missing if the known one is newer than its block', () => {
-    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(blockTimeMs + 1), backfilled)).toMatchObject({
-      reference_value: null,
-      nav: { price: null, updated_at: null, age_s: null, state: 'missing' },
-    })
-  })
-
-  it('that was not backfilled is the one known now, however new', () => {
-    const polled: Partial<typeof origin> = { via: 'poll', sealed: true, now: blockTimeMs + 5_000 }
-    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(blockTimeMs + 1_000), polled)).toMatchObject({
-      nav: { price: '10' },
-    })
+  it.each<[string, Partial<typeof origin>, number, string | null, object]>([
+    ['is the one known when its block was made, if that was backfilled', backfilled, 0, '10.00', { price: '10', age_s: 3_600 }],
+    ['is missing if the known one is newer than its backfilled block', backfilled, 1, null, { price: null, state: 'missing' }],
+    ['is the one known now, however new, if it was not backfilled', polled, 1_000, '10.00', { price: '10', age_s: 4 }],
+  ])('%s', (_, from, afterBlockMs, reference_value, nav) => {
+    const nodeLog = sealedLog({ block: 5, address: apple, raw: 100_000_000n })
+    const navReading = { price: '10', updatedAt: blockTimeMs + afterBlockMs }
+    expect(enrichLog(nodeLog, { navReading }, from)).toMatchObject({ reference_value, nav })
   })
 })
 
-describe('the stage', () => {
-  it('is sealed with the hash of a sealed block', () => {
-    const nodeLog = sealedLog({ block: 5, address: apple })
-    expect(enrichLog(nodeLog, {}, { via: 'poll', sealed: true, late: true })).toMatchObject({
-      stage: 'sealed',
-      late: true,
-      block: { hash: nodeLog.blockHash },
-      ingest: { source: 'poll' },
-    })
-  })
-
-  it('is preconfirmed without a hash even if the node sent one', () => {
-    expect(enrichLog(sealedLog({ block: 5, address: apple }))).toMatchObject({ stage: 'preconfirmed', block: { hash: null } })
-  })
-})
-
-describe('other logs', () => {
-  const APPROVAL = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925'
-
-  it('of an allowance are approvals', () => {
-    const nodeLog = { ...pendingLog({ block: 5, address: apple, raw: 7n }), topics: [APPROVAL, word(alice), word(bob)] }
-    expect(enrichLog(nodeLog)).toMatchObject({ type: 'approval', owner: alice, spender: bob, raw: '7', amount: '0.00000007' })
-    expect(enrichLog(nodeLog, { decimals: null })).toMatchObject({ raw: '7', amount: null })
-  })
-
-  it('without a topic are published as raw logs', () => {
-    expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), topics: [] })).toMatchObject({ type: 'log', topics: [] })
-  })
-
-  it('with the topic of a transfer and another layout are published as raw logs', () => {
-    expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), data: '0x12' })).toMatchObject({ type: 'log', data: '0x12' })
-  })
+it('a log of an allowance is an approval', () => {
+  const topics = ['0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925', word(alice), word(bob)]
+  const nodeLog = { ...pendingLog({ block: 5, address: apple, raw: 7n }), topics }
+  expect(enrichLog(nodeLog)).toMatchObject({ type: 'approval', owner: alice, spender: bob, raw: '7', amount: '0.00000007' })
+  expect(enrichLog(nodeLog, { decimals: null })).toMatchObject({ raw: '7', amount: null })
 })

@@ -12,7 +12,18 @@ import {
 import { addLogChange } from '../../../../../src/relay/tokens/multiplier-history.ts'
 import { featureName } from '../../../../../src/relay/tokens/pause-history.ts'
 import { type Token, withDerivedState } from '../../../../../src/relay/tokens/token.ts'
-import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, type StockRecord, TESLA, tesla } from '../stock-records.ts'
+import {
+  APPLE,
+  apple,
+  listTime,
+  listTimeAfter,
+  NOON,
+  parsedList,
+  type StockRecord,
+  TESLA,
+  tesla,
+  tokenOf,
+} from '../stock-records.ts'
 
 const HOUR_MS = 3_600_000
 const unpaused = { address: APPLE, scheduled: null, paused: null } as const
@@ -73,15 +84,6 @@ describe('a first list', () => {
     ])
   })
 
-  it('is published once, even if it is repeated', () => {
-    const { list, subscribe } = openTokenTable()
-    list([apple()])
-    subscribe([APPLE])
-    expect(subscribe([APPLE])).toEqual([])
-    expect(list([apple()])).toEqual([])
-    expect(list([apple()], listTimeAfter(1_000))).toEqual([])
-  })
-
   it('is published only for tokens whose logs the relay receives', () => {
     const { list, subscribe, tokenTable } = openTokenTable()
     list([apple(), tesla()])
@@ -133,6 +135,8 @@ describe('a token', () => {
       },
     ])
     expect(tokenTable.get(APPLE)?.formerSymbols).toEqual(['AAPLc'])
+    for (const symbol of ['AAPLc', 'AAPL', 'AAPLc']) list([apple({ symbol })])
+    expect(tokenTable.get(APPLE)?.formerSymbols).toEqual(['AAPL'])
     for (let nth = 0; nth < 20; nth += 1) list([apple({ symbol: `A${nth}` })])
     expect(tokenTable.get(APPLE)?.formerSymbols).toHaveLength(8)
     expect(tokenTable.get(APPLE)?.formerSymbols[0]).toBe('A18')
@@ -159,6 +163,12 @@ describe('a token', () => {
       apple({ multiplier: 2, paused_features: [0], nav_price: 325, nav_price_updated_at: '2026-11-20T11:45:00Z' }),
     )
     expect(typesOf(drafts)).toEqual(['multiplier', 'pause', 'nav'])
+  })
+
+  it.each(['1e400', '-0'])('does not change after a restart because of the number %s, which JSON does not keep', (digits) => {
+    const record = JSON.stringify(apple({ total_supply: 'placeholder' })).replace('"placeholder"', digits)
+    const token = JSON.parse(JSON.stringify(tokenOf(record)))
+    expect(diffFullList(new Map([[token.address, token]]), parsedList(record), listTime).drafts).toEqual([])
   })
 
   it('does not change when only the order of its fields does', () => {
@@ -304,36 +314,12 @@ describe('a NAV of the list', () => {
     ])
   })
 
-  it('is published when only its time changes', () => {
-    expect(typesOf(openTokenTable().change(apple(), nav(324.3014, '2026-11-20T11:59:00Z')))).toEqual(['nav'])
-  })
-
   it('is not replaced by an older reading, as another machine may answer', () => {
     const { change, list, tokenTable } = openTokenTable()
     expect(change(apple(), nav(300, '2026-11-20T11:00:00Z'))).toEqual([])
     expect(tokenTable.get(APPLE)?.navReading.price).toBe('324.3014')
     expect(list([apple()])).toEqual([])
     expect(list([nav(330, '2026-11-20T11:59:00Z')])).toMatchObject([{ nav: { price: '330' }, before: { price: '324.3014' } }])
-  })
-
-  it('is replaced by an older valid one if it is invalid', () => {
-    expect(openTokenTable().change(nav(-1, '2026-11-20T11:59:00Z'), nav(300, '2026-11-20T11:00:00Z'))).toMatchObject([
-      { nav: { price: '300', state: 'fresh' }, before: { price: null, state: 'invalid' } },
-    ])
-  })
-
-  it.each<[string, unknown, unknown, string]>([
-    ['zero', 0, '2026-11-20T11:59:00Z', 'invalid'],
-    ['negative', -3, '2026-11-20T11:59:00Z', 'invalid'],
-    ['a word', 'word', '2026-11-20T11:59:00Z', 'invalid'],
-    ['without a time', 325, undefined, 'invalid'],
-    ['in the future', 325, '2026-11-20T12:10:00Z', 'invalid'],
-    ['missing', undefined, undefined, 'missing'],
-    ['null', null, '2026-11-20T11:59:00Z', 'missing'],
-  ])('is published without a price when it becomes %s', (_, price, time, state) => {
-    expect(openTokenTable().change(apple(), nav(price, time))).toMatchObject([
-      { type: 'nav', nav: { price: null, state }, before: { price: '324.3014', state: 'fresh' } },
-    ])
   })
 
   it('becomes stale by time, is published as stale once, and is fresh again with the next reading', () => {
