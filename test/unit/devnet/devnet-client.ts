@@ -1,9 +1,10 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
 import type { DevnetSubscriptionKind } from '../../../src/devnet/faults/faults.ts'
+import type { ScriptedChainSettings } from '../../../src/devnet/scripted-chain.ts'
 import type { Hex } from '../../../src/lib/hex.ts'
 
 const RpcAnswer = z.object({
@@ -13,6 +14,11 @@ const RpcAnswer = z.object({
   error: z.object({ code: z.int(), message: z.string() }).optional(),
 })
 export type RpcAnswer = z.infer<typeof RpcAnswer>
+
+/** A chain of the demo, with two flashblocks in each block. */
+export const demoSettings = (seed: string): ScriptedChainSettings => ({
+  ...{ seed, chainId: 84_532_001, blockMs: 2_000, flashblockMs: 1_000, transactionsPerFlashblock: 1, calendar: true },
+})
 
 /** A devnet at manual pace, stopped after the test. */
 export const startManualDevnet = async (options: DevnetOptions = {}): Promise<Devnet> => {
@@ -88,45 +94,31 @@ const Notification = z.object({
 /** A socket to a devnet, with everything it has received. */
 export const openSocket = async (devnet: Pick<Devnet, 'wsUrl'>) => {
   const socket = new WebSocket(devnet.wsUrl)
-  const answers: RpcAnswer[] = []
-  const answered = new Map<number, RpcAnswer>()
+  const answers = new Map<unknown, RpcAnswer>()
   const notifications: unknown[] = []
-  const checks = new Set<() => void>()
+  const received = new EventEmitter()
   socket.on('message', (data) => {
     const json: unknown = JSON.parse(String(data))
     const notification = Notification.safeParse(json)
     if (notification.success) notifications.push(notification.data.params.result)
-    else {
-      const answer = RpcAnswer.parse(json)
-      answers.push(answer)
-      if (typeof answer.id === 'number') answered.set(answer.id, answer)
-    }
-    for (const check of checks) check()
+    else answers.set((json as RpcAnswer).id, RpcAnswer.parse(json))
+    received.emit('message')
   })
   await once(socket, 'open')
   onTestFinished(() => socket.terminate())
 
-  const waitUntil = (condition: () => boolean) =>
-    new Promise<void>((resolve) => {
-      const check = () => {
-        if (!condition()) return
-        checks.delete(check)
-        resolve()
-      }
-      checks.add(check)
-      check()
-    })
+  const waitUntil = async (condition: () => boolean) => {
+    while (!condition()) await once(received, 'message')
+  }
   let lastId = 0
   const call = async (method: string, ...params: unknown[]): Promise<RpcAnswer> => {
-    lastId += 1
-    const id = lastId
+    const id = ++lastId
     socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
-    await waitUntil(() => answered.has(id))
-    return RpcAnswer.parse(answered.get(id))
+    await waitUntil(() => answers.has(id))
+    return RpcAnswer.parse(answers.get(id))
   }
   return {
     socket,
-    answers,
     /** Results of all subscriptions, in order of arrival. */
     notifications,
     waitUntil,
