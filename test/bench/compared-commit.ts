@@ -6,7 +6,7 @@ import { ROOT } from './pinned-processes.ts'
 
 /** Another commit of the project, in a folder of its own, whose relay is measured beside this one. */
 
-export type ComparedCommit = { readonly name: string; readonly dir: string }
+type ComparedCommit = { readonly name: string; readonly dir: string }
 
 const git = (...args: readonly string[]) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' })
 

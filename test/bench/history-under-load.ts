@@ -1,7 +1,9 @@
 import { type GeneratedTape, generateFullTape, type TokenName } from './full-tape-generator.ts'
 import type { LoadCommand, LoadReply } from './http-load-process.ts'
-import { PAIR_SIZE, type ProbeCommand, type ProbeReply } from './live-probe-process.ts'
+import type { LiveFigures, ProbeCommand, ProbeReply } from './live-probe-process.ts'
 import { type MeasuredServer, openRelay } from './measured-servers.ts'
+import { PAIR_SIZE } from './message-stamp.ts'
+import type { Percentiles } from './percentiles.ts'
 import { PinnedWorker } from './pinned-processes.ts'
 
 /** A relay on a full tape with live traffic, one live listener, and one client that queries history. */
@@ -19,109 +21,87 @@ const REQUESTS_BOUND = 40
 const HOLDER = `0x${'a'.repeat(36)}0001`
 
 /** A kind of query: paths that are requested in turn, and the parameter that continues with the next page, if any. */
-export type HistoryQuery = {
-  readonly name: string
-  readonly paths: readonly string[]
-  readonly cursorParameter: 'after' | 'before' | null
-}
+type HistoryQuery = { readonly what: string; readonly paths: readonly string[]; readonly cursor: 'after' | 'before' | null }
 
-/** Latency of live delivery and of a trivial request meanwhile, in milliseconds. */
-export type LiveFigures = Extract<ProbeReply, { done: 'summarize' }>
-
-/** Measurements of one kind of query, in milliseconds. */
-export type QueryFigures = LiveFigures & {
-  readonly what: string
-  readonly answers: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-  readonly maxMs: number
-  /** On the first page. */
-  readonly messages: number
-  /** Until a hundred messages have come, or there are no more. */
-  readonly requests: number
-  readonly wrong: number
-}
+/** Measurements of one kind of query. */
+export type QueryFigures = LiveFigures &
+  Percentiles & {
+    readonly what: string
+    /** Until a hundred messages have come, or there are no more. */
+    readonly requests: number
+    readonly wrong: number
+  }
 
 type Page = { readonly events?: readonly unknown[]; readonly next?: string | null }
-type Opened = {
-  readonly server: MeasuredServer
-  readonly tape: GeneratedTape
-  readonly tokens: readonly TokenName[]
-  /** How long generating the tape took, and then starting the relay. */
-  readonly generatingMs: number
-  readonly startingMs: number
-}
 
 export class HistoryUnderLoad {
-  readonly opened: Opened
   readonly queries: readonly HistoryQuery[]
+  readonly #server: MeasuredServer
   readonly #client = new PinnedWorker<LoadCommand, LoadReply>('http-load-process.ts')
   readonly #probe = new PinnedWorker<ProbeCommand, ProbeReply>('live-probe-process.ts')
 
-  private constructor(opened: Opened) {
-    this.opened = opened
-    this.queries = historyQueriesFor(opened.tape, opened.tokens)
+  private constructor(server: MeasuredServer, queries: readonly HistoryQuery[]) {
+    this.#server = server
+    this.queries = queries
   }
 
-  /** Generates a tape with this many updates and starts a relay on it. Resolves when the relay is at rest. */
-  static async open(updates: number): Promise<HistoryUnderLoad> {
-    const began = performance.now()
-    let filled: Pick<Opened, 'tape' | 'tokens' | 'generatingMs'> | undefined
+  /** Generates a tape with this many updates and starts the relay of a source folder on it. Resolves when the relay is at rest. */
+  static async open(updates: number, sourceDir?: string): Promise<HistoryUnderLoad> {
+    let queries: readonly HistoryQuery[] = []
     const server = await openRelay({
-      ...{ tokens: TOKENS, settings: { TAPE_MAX_MESSAGES: String(updates) } },
-      fill: async (dir, { tokens: listed, head }) => {
-        const from = performance.now()
-        const tokens = listed.slice(0, TOKENS)
-        const tape = await generateFullTape({ dir, tokens, updates, head, now: Date.now() })
-        filled = { tape, tokens, generatingMs: performance.now() - from }
+      ...{ tokens: TOKENS, settings: { TAPE_MAX_MESSAGES: String(updates) }, ...(sourceDir && { dir: sourceDir }) },
+      fill: async (dir, { tokens, head }) => {
+        queries = historyQueriesFor(await generateFullTape({ dir, tokens, updates, head, now: Date.now() }), tokens)
       },
     })
-    if (!filled) throw new Error('the relay was started without a tape')
-    const startingMs = performance.now() - began - filled.generatingMs
-    const load = new HistoryUnderLoad({ server, ...filled, startingMs })
+    const load = new HistoryUnderLoad(server, queries)
     await load.#start()
     return load
   }
 
   /** Repeats one kind of query for this long. */
-  async measureQuery({ name, paths, cursorParameter }: HistoryQuery, forMs: number): Promise<QueryFigures> {
-    const { port } = this.opened.server
+  async measureQuery({ what, paths, cursor }: HistoryQuery, forMs: number): Promise<QueryFigures> {
+    const { port } = this.#server
     const query = (ms: number) => this.#client.command({ do: 'repeat', port, connections: 1, requests: paths, forMs: ms })
     await query(Math.min(WARM_UP_MS, forMs))
-    await this.#probe.command({ do: 'summarize' })
-    const { first, answers, wrong, p50Ms, p99Ms, maxMs } = await query(forMs)
-    const live = await this.#probe.command({ do: 'summarize' })
+    await this.#summarize()
+    const { first, wrong, p50Ms, p99Ms, maxMs } = await query(forMs)
+    const live = await this.#summarize()
     let page: Page = JSON.parse(first)
-    const messages = page.events?.length ?? 1
-    let [requests, received] = [1, messages]
-    while (cursorParameter && page.next && received < MESSAGES_WANTED && requests < REQUESTS_BOUND) {
-      page = (await (await fetch(`http://127.0.0.1:${port}${paths[0]}&${cursorParameter}=${page.next}`)).json()) as Page
+    let [requests, received] = [1, page.events?.length ?? 1]
+    while (cursor && page.next && received < MESSAGES_WANTED && requests < REQUESTS_BOUND) {
+      page = (await (await fetch(`http://127.0.0.1:${port}${paths[0]}&${cursor}=${page.next}`)).json()) as Page
       received += page.events?.length ?? 0
       requests += 1
     }
-    return { ...live, what: name, answers, wrong, p50Ms, p99Ms, maxMs, messages, requests }
+    return { what, p50Ms, p99Ms, maxMs, requests, wrong, ...live }
   }
 
-  /** Latency of live delivery without queries. */
+  /** Latency of live delivery while nothing is asked. */
   async measureIdle(ms: number): Promise<LiveFigures> {
-    await this.#probe.command({ do: 'summarize' })
+    await this.#summarize()
     await new Promise((resolve) => setTimeout(resolve, ms))
-    return this.#probe.command({ do: 'summarize' })
+    return this.#summarize()
   }
 
-  /** Reads a long answer to its end. */
-  async measureRead(path: string) {
-    await this.#probe.command({ do: 'summarize' })
-    const { lines, bytes, seconds } = await this.#client.command({ do: 'read', port: this.opened.server.port, path })
-    return { ...(await this.#probe.command({ do: 'summarize' })), lines, bytes, seconds }
+  /** The same while a long answer is read to its end. */
+  async measureExport(path: string): Promise<LiveFigures & { readonly seconds: number }> {
+    await this.#summarize()
+    const from = performance.now()
+    for await (const _ of (await fetch(`http://127.0.0.1:${this.#server.port}${path}`)).body ?? []);
+    return { seconds: (performance.now() - from) / 1_000, ...(await this.#summarize()) }
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#client.end(), this.#probe.end(), this.opened.server.end()])
+    await Promise.all([this.#client.end(), this.#probe.end(), this.#server.end()])
+  }
+
+  async #summarize(): Promise<LiveFigures> {
+    return (await this.#probe.command({ do: 'summarize' })).figures
   }
 
   async #start(): Promise<void> {
-    const { port, traffic } = this.opened.server
+    const { port, traffic } = this.#server
     await this.#probe.command({ do: 'listen', port })
     // The traffic goes on until its process ends.
     traffic.command({ do: 'work', burst: PAIR_SIZE, everyMs: LIVE_EVERY_MS, bursts: null }).catch(() => {})
@@ -151,29 +131,26 @@ function historyQueriesFor({ epoch, end, keys, times }: GeneratedTape, tokens: r
     ['from the middle', `MIDDLE`],
     ['pauses from the middle', `types=pause&MIDDLE`],
   ]
-  const orders = [
-    ['asc', 'after'],
-    ['desc', 'before'],
-  ] as const
-  const pages = selections.flatMap(([what, query]) =>
-    orders.flatMap(([order, from]) =>
-      (['preconfirmed', 'sealed'] as const).map((stage): HistoryQuery => {
+  const pages = (['asc', 'desc'] as const).flatMap((order) =>
+    (['preconfirmed', 'sealed'] as const).flatMap((stage) =>
+      selections.map(([what, query]): HistoryQuery => {
+        const from = order === 'asc' ? 'after' : 'before'
         const parameters = query.replace('MIDDLE', `${from}=${epoch}.${Math.floor(end / 2)}`)
         return {
-          name: `${what}, ${order}${stage === 'sealed' ? ', sealed' : ''}`,
+          what: `${what}, ${order}${stage === 'sealed' ? ', sealed' : ''}`,
           paths: [`/v1/events?${parameters}&order=${order}&stage=${stage}`],
           // The relay refuses a second `after`, so a query from the middle is not continued.
-          cursorParameter: query.includes('MIDDLE') ? null : from,
+          cursor: query.includes('MIDDLE') ? null : from,
         }
       }),
     ),
   )
   return [
     ...pages,
-    { name: 'since a time', paths: times.map((time) => `/v1/events?since=${time}`), cursorParameter: 'after' },
-    { name: 'a key', paths: keys.map((key) => `/v1/events/${key}`), cursorParameter: null },
-    { name: 'a token', paths: tokens.map(({ symbol }) => `/v1/tokenized-stocks/${symbol}`), cursorParameter: null },
-    { name: 'one account', paths: [`/v1/events?types=transfer&account=${HOLDER}`], cursorParameter: 'after' },
-    { name: 'a value that no update has', paths: ['/v1/events?types=transfer&min_value=1000000000'], cursorParameter: 'after' },
+    { what: 'since a time', paths: times.map((time) => `/v1/events?since=${time}`), cursor: 'after' },
+    { what: 'a key', paths: keys.map((key) => `/v1/events/${key}`), cursor: null },
+    { what: 'a token', paths: tokens.map(({ symbol }) => `/v1/tokenized-stocks/${symbol}`), cursor: null },
+    { what: 'one account', paths: [`/v1/events?types=transfer&account=${HOLDER}`], cursor: 'after' },
+    { what: 'a value that no update has', paths: ['/v1/events?types=transfer&min_value=1000000000'], cursor: 'after' },
   ]
 }

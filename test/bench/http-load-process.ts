@@ -1,37 +1,30 @@
 import { once } from 'node:events'
-import { get } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { type Percentiles, percentilesOf } from './percentiles.ts'
 import { serveCommands } from './pinned-processes.ts'
-import { type Percentiles, percentilesOf } from './result-table.ts'
 
 /** Sends requests again and again, from a process of its own. */
 
-export type LoadCommand =
-  | {
-      readonly do: 'repeat'
-      readonly port: number
-      /** Each has one request at a time, and is kept as long as the server keeps it. */
-      readonly connections: number
-      /** The requests in turn: a path, or the body of a POST to `/rpc`. */
-      readonly requests: readonly string[]
-      /** How many answers, or for how long; at least one. */
-      readonly answers?: number
-      readonly forMs?: number
-    }
-  /** Reads a long answer to its end. */
-  | { readonly do: 'read'; readonly port: number; readonly path: string }
+export type LoadCommand = {
+  readonly do: 'repeat'
+  readonly port: number
+  /** Each has one request at a time, and is kept as long as the server keeps it. */
+  readonly connections: number
+  /** The requests in turn: a path, or the body of a POST to `/rpc`. */
+  readonly requests: readonly string[]
+  /** How many answers, or for how long; at least one. */
+  readonly answers?: number
+  readonly forMs?: number
+}
 
-export type LoadReply =
-  | (Percentiles & {
-      readonly done: 'repeat'
-      readonly seconds: number
-      readonly answers: number
-      /** The body of the first answer. */
-      readonly first: string
-      /** Answers to a POST that differ from the first one, and those without status 200. */
-      readonly wrong: number
-    })
-  | { readonly done: 'read'; readonly lines: number; readonly bytes: number; readonly seconds: number }
+export type LoadReply = Percentiles & {
+  readonly done: 'repeat'
+  readonly seconds: number
+  /** The body of the first answer. */
+  readonly first: string
+  /** Answers to a POST that differ from the first one, and those without status 200. */
+  readonly wrong: number
+}
 
 const END = '\r\n\r\n'
 
@@ -92,7 +85,7 @@ class LoadConnection {
   }
 }
 
-async function repeat({ port, connections, requests, answers = 1, forMs = 0 }: Extract<LoadCommand, { do: 'repeat' }>) {
+async function repeat({ port, connections, requests, answers = 1, forMs = 0 }: LoadCommand): Promise<LoadReply> {
   const texts = requests.map(requestOf)
   const clients = Array.from({ length: connections }, () => new LoadConnection(port))
   const isSame = requests.length === 1 && !requests[0]?.startsWith('/')
@@ -114,24 +107,7 @@ async function repeat({ port, connections, requests, answers = 1, forMs = 0 }: E
   await Promise.all(clients.map(run))
   const seconds = (performance.now() - began) / 1_000
   for (const client of clients) client.end()
-  return { done: 'repeat', seconds, answers: tookMs.length, first: first ?? '', wrong, ...percentilesOf(tookMs) } as const
+  return { done: 'repeat', seconds, first: first ?? '', wrong, ...percentilesOf(tookMs) }
 }
 
-const NEW_LINE = 10
-
-function read(port: number, path: string): Promise<LoadReply> {
-  const from = performance.now()
-  let [lines, bytes] = [0, 0]
-  return new Promise((resolve, reject) => {
-    get({ host: '127.0.0.1', port, path }, (response) => {
-      response.on('data', (chunk: Buffer) => {
-        bytes += chunk.length
-        for (let at = chunk.indexOf(NEW_LINE); at >= 0; at = chunk.indexOf(NEW_LINE, at + 1)) lines += 1
-      })
-      response.on('error', reject)
-      response.on('end', () => resolve({ done: 'read', lines, bytes, seconds: (performance.now() - from) / 1_000 }))
-    }).on('error', reject)
-  })
-}
-
-serveCommands<LoadCommand, LoadReply>((command) => (command.do === 'repeat' ? repeat(command) : read(command.port, command.path)))
+serveCommands<LoadCommand, LoadReply>(repeat)

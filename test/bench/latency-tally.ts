@@ -1,4 +1,4 @@
-import type { Percentiles } from './result-table.ts'
+import type { Percentiles } from './percentiles.ts'
 
 /** Buckets per power of two, so that a latency is exact to 2 %. */
 const STEPS = 64

@@ -16,14 +16,10 @@ export class LightNode {
   readonly #subscribers = new Set<Subscriber>()
   readonly #subscribed = Promise.withResolvers<void>()
   #lastSubscription = 0
-  #url = ''
+  url = ''
 
   constructor(tokens: number) {
     this.chain = new LightChain(tokens)
-  }
-
-  get url(): string {
-    return this.#url
   }
 
   /** Resolves when a relay follows the pending logs. */
@@ -44,33 +40,34 @@ export class LightNode {
     })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
-    this.#url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
-  /** Makes transfers and pushes each in a message of its own. */
+  /** Makes transfers and pushes each in a message of its own, all with one write. */
   push(from: number, count: number): void {
-    const [subscriber] = [...this.#subscribers].filter(({ pendingLogs }) => pendingLogs !== null)
-    const frames = this.chain.push(from, count, subscriber?.pendingLogs ?? null)
-    subscriber?.socket.write(frames)
-  }
-
-  seal(): void {
-    const result = this.chain.seal()
-    for (const { client, newHeads } of this.#subscribers) {
-      if (newHeads === null) continue
-      client.send(JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: newHeads, result } }))
+    const logs = this.chain.push(from, count)
+    for (const { socket, client, pendingLogs } of this.#subscribers) {
+      if (pendingLogs === null) continue
+      socket.cork()
+      for (const log of logs) client.send(notification(pendingLogs, log))
+      socket.uncork()
     }
   }
 
+  seal(): void {
+    const header = JSON.stringify(this.chain.seal())
+    for (const { client, newHeads } of this.#subscribers) if (newHeads !== null) client.send(notification(newHeads, header))
+  }
+
   #answerSocket(subscriber: Subscriber, { id, method, params }: Request): string {
-    if (method === 'eth_unsubscribe') return JSON.stringify({ jsonrpc: '2.0', id, result: true })
-    if (method !== 'eth_subscribe') return String(this.#envelope(id, this.chain.answer(method, params)))
     const [kind] = params
-    if (kind !== 'pendingLogs' && kind !== 'newHeads') return String(this.#envelope(id, undefined))
+    if (method === 'eth_unsubscribe') return answerTo(id, 'true')
+    if (method !== 'eth_subscribe') return answerTo(id, this.chain.answer(method, params))
+    if (kind !== 'pendingLogs' && kind !== 'newHeads') return answerTo(id, undefined)
     this.#lastSubscription += 1
     subscriber[kind] = `0x${this.#lastSubscription.toString(16)}`
     if (kind === 'pendingLogs') this.#subscribed.resolve()
-    return JSON.stringify({ jsonrpc: '2.0', id, result: subscriber[kind] })
+    return answerTo(id, `"${subscriber[kind]}"`)
   }
 
   async #answerRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -79,12 +76,12 @@ export class LightNode {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     const { id, method, params }: Request = JSON.parse(Buffer.concat(chunks).toString())
-    response.end(this.#envelope(id, this.chain.answer(method, params)))
-  }
-
-  #envelope(id: unknown, result: string | Buffer | undefined): Buffer {
-    const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},`
-    if (result === undefined) return Buffer.from(`${head}"error":${UNKNOWN_METHOD}}`)
-    return Buffer.concat([Buffer.from(`${head}"result":`), Buffer.from(result), Buffer.from('}')])
+    response.end(answerTo(id, this.chain.answer(method, params)))
   }
 }
+
+const answerTo = (id: unknown, result: string | undefined): string =>
+  `{"jsonrpc":"2.0","id":${JSON.stringify(id)},${result === undefined ? `"error":${UNKNOWN_METHOD}` : `"result":${result}`}}`
+
+const notification = (subscription: string, result: string): string =>
+  `{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${subscription}","result":${result}}}`

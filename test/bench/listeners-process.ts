@@ -1,18 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { LatencyTally } from './latency-tally.ts'
 import { FIRST_NUMBER, nowMicros, stampAt, stampNumber, stampTime } from './message-stamp.ts'
+import type { Percentiles } from './percentiles.ts'
 import { serveCommands } from './pinned-processes.ts'
-import { type AuditResult, PublicationAudit } from './publication-audit.ts'
-import type { Percentiles } from './result-table.ts'
-import {
-  type ByteReader,
-  DATA_PREFIX,
-  FrameReader,
-  inflating,
-  LineReader,
-  type OnMessage,
-  ResponseReader,
-} from './stream-readers.ts'
+import { DATA_PREFIX, FrameReader, LineReader, type OnMessage, ResponseReader } from './stream-readers.ts'
 
 /**
  * Many listeners in one process: bare sockets that read into one buffer, so that receiving costs less than sending.
@@ -20,27 +11,15 @@ import {
  */
 
 export type StreamKind = 'ws' | 'sse'
-/** A listener's path, and which of `every` numbers in turn it receives; all of them where `receives` is absent. */
-export type Selection = { readonly path: string; readonly receives?: readonly number[] }
 
-export type Joining = {
+type Joining = {
   readonly do: 'join'
   readonly port: number
   readonly kind: StreamKind
   readonly listeners: number
-  /** Listeners take them in turn. */
-  readonly selections: readonly Selection[]
-  readonly every: number
-  /** Concurrent joins. */
-  readonly atOnce: number
+  readonly path: string
   /** Whether the server sends `live`; otherwise a listener is live after the handshake. */
   readonly sendsLive: boolean
-  /** Whether they offer permessage-deflate. */
-  readonly offersDeflate?: boolean
-  /** One in this many reads its messages and counts for all; the others take bytes. All must select the same. */
-  readonly readersEvery?: number
-  /** Whether the first of them also follows what becomes of every log. It must select everything. */
-  readonly isAudited?: boolean
 }
 
 export type ListenersCommand =
@@ -52,11 +31,11 @@ export type ListenersCommand =
   /** Waits until every log up to this number is sealed, or nothing arrives any more. */
   | { readonly do: 'waitForSeals'; readonly to: number }
 
-export type DeliveryResult = Percentiles & {
+type DeliveryResult = Percentiles & {
   readonly done: 'waitForNumber'
   readonly received: number
   readonly missing: number
-  /** Messages that came twice, out of order or to the wrong listener. */
+  /** Messages that came twice or out of order. */
   readonly wrong: number
   /** Listeners whose connection has ended. */
   readonly lost: number
@@ -67,19 +46,21 @@ export type DeliveryResult = Percentiles & {
 }
 
 export type ListenersReply =
-  /** `deflated`: the connections on which compression was agreed. */
-  | { readonly done: 'join'; readonly live: number; readonly seconds: number; readonly deflated: number }
+  | { readonly done: 'join'; readonly live: number }
   | { readonly done: 'countFrom' }
   | DeliveryResult
-  | { readonly done: 'waitForSeals'; readonly audit: AuditResult | null }
+  | { readonly done: 'waitForSeals'; readonly unsealed: number }
 
 const BUFFER_BYTES = 256 * 1_024
+const CONCURRENT_JOINS = 200
 /** After this long without a message, the missing ones count as lost. */
 const SILENCE_MS = 20_000
 /** A server that is behind for so long has failed. */
 const WAIT_BOUND_MS = 60_000
 const POLL_MS = 10
 const LIVE = '"type":"live"'
+/** The first listener reads how many logs each seal lists. */
+const SEALED_COUNT = /^\{"type":"seal".*"count":(\d+)/
 /** An empty masked pong (RFC 6455 §5.5.3). */
 const PONG = Buffer.from([0x8a, 0x80, 0, 0, 0, 0])
 
@@ -93,84 +74,59 @@ let cpuAtReset = process.cpuUsage()
 let countedFrom = 0
 let receivedAt = 0
 let live = 0
-let deflated = 0
-let readersEvery = 1
 let lost = 0
-/** How many listeners receive each of the numbers in turn. */
-let listenersByNumber: number[] = [0]
+let sealed = 0
 /** The offset of the stamp in the last message. Mostly it is the same in the next. */
 let lastOffset = 0
-let audit: PublicationAudit | null = null
 
 function addListeners(command: Joining): Promise<ListenersReply> {
-  const { listeners, selections, atOnce, every } = command
-  const from = performance.now()
+  const { listeners } = command
   let startedCount = 0
   let settled = 0
-  listenersByNumber = Array.from({ length: every }, () => 0)
-  readersEvery = command.readersEvery ?? 1
-  audit = command.isAudited ? new PublicationAudit() : null
   return new Promise((resolve) => {
     const connectMore = () => {
-      while (startedCount < listeners && startedCount - settled < atOnce) {
-        const selection = selections[startedCount % selections.length] ?? { path: '/' }
-        openListener(command, selection, startedCount, done)
-        startedCount += 1
-      }
+      for (; startedCount < listeners && startedCount - settled < CONCURRENT_JOINS; startedCount += 1)
+        openListener(command, startedCount === 0, done)
     }
     const done = () => {
       settled += 1
-      if (settled < listeners) return connectMore()
-      resolve({ done: 'join', live, deflated, seconds: (performance.now() - from) / 1_000 })
+      if (settled < listeners) connectMore()
+      else resolve({ done: 'join', live })
     }
     connectMore()
   })
 }
 
 /** One listener. `settled` is called once: when it is live, or when it never can be. */
-function openListener(
-  { port, kind, every, sendsLive, offersDeflate = false }: Joining,
-  selection: Selection,
-  index: number,
-  settled: () => void,
-) {
-  const isReading = index % readersEvery === 0
-  const auditor = index === 0 ? audit : null
-  const wanted = Array.from({ length: every }, (_, turn) => selection.receives?.includes(turn) ?? true)
+function openListener({ port, kind, path, sendsLive }: Joining, isFirst: boolean, settled: () => void) {
   let last = 0
   let isLive = false
   const goLive = () => {
     isLive = true
     live += 1
-    for (const [number, isWanted] of wanted.entries())
-      if (isWanted && isReading) listenersByNumber[number] = (listenersByNumber[number] ?? 0) + 1
     settled()
   }
+  const takeOther = (text: string) => {
+    if (!isLive && text.includes(LIVE)) goLive()
+    sealed += Number(SEALED_COUNT.exec(text)?.[1] ?? 0)
+  }
   const onMessage: OnMessage = (bytes, from, to) => {
-    if (isLive && !isReading) return
     const at = stampAt(bytes, from, to, from + lastOffset)
-    auditor?.read(bytes, from, to, at)
     if (at < 0) {
-      if (!isLive && bytes.toString('latin1', from, to).includes(LIVE)) goLive()
+      if (isFirst || !isLive) takeOther(bytes.toString('latin1', from, to))
       return
     }
     lastOffset = at - from
     const number = stampNumber(bytes, at)
-    if (number <= last || !wanted[(number - FIRST_NUMBER) % every]) wrong += 1
+    if (number <= last) wrong += 1
     else if (number >= countedFrom) tally.add(now - stampTime(bytes, at))
     last = number
   }
-  const inflate = inflating(onMessage)
-  const onDeflated: OnMessage = (bytes, from, to) => {
-    if (!isLive || isReading) inflate(bytes, from, to)
-  }
-  const reader = new ResponseReader((head): ByteReader => {
+  const reader = new ResponseReader((head) => {
     if (!head.startsWith(kind === 'ws' ? 'HTTP/1.1 101' : 'HTTP/1.1 200')) throw new Error(`refused: ${head}`)
-    const isDeflated = /^sec-websocket-extensions: *permessage-deflate/im.test(head)
-    if (isDeflated) deflated += 1
     if (!sendsLive) goLive()
     if (kind === 'sse') return new LineReader(onMessage, DATA_PREFIX)
-    return new FrameReader({ text: onMessage, deflated: isDeflated ? onDeflated : null, ping: () => socket.write(PONG) })
+    return new FrameReader({ text: onMessage, ping: () => socket.write(PONG) })
   })
   const takeBytes = (count: number, bytes: Buffer): boolean => {
     now = nowMicros()
@@ -179,13 +135,10 @@ function openListener(
     reader.read(bytes, 0, count)
     return true
   }
-  const socket: Socket = connect({
-    port,
-    host: '127.0.0.1',
-    onread: { buffer, callback: (count, bytes) => takeBytes(count, bytes as Buffer) },
-  })
+  const onread = { buffer, callback: (count: number, bytes: Uint8Array) => takeBytes(count, bytes as Buffer) }
+  const socket: Socket = connect({ port, host: '127.0.0.1', onread })
   socket.setNoDelay(true)
-  socket.write(request(kind, selection.path, offersDeflate))
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${headersOf[kind].join('\r\n')}\r\n\r\n`)
   socket.on('error', () => {})
   socket.on('close', () => {
     lost += 1
@@ -193,15 +146,9 @@ function openListener(
   })
 }
 
-/** Offered as browsers do. */
-const DEFLATE_OFFER = 'sec-websocket-extensions: permessage-deflate; client_max_window_bits'
-const upgradeLines = [
-  ...['upgrade: websocket', 'connection: upgrade', 'sec-websocket-version: 13', 'sec-websocket-key: c3RvY2t0YXBlIGJlbmNoLg=='],
-]
-
-const request = (kind: StreamKind, path: string, offersDeflate: boolean): string => {
-  const lines = kind === 'sse' ? ['accept: text/event-stream'] : [...upgradeLines, ...(offersDeflate ? [DEFLATE_OFFER] : [])]
-  return `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${lines.join('\r\n')}\r\n\r\n`
+const headersOf: Readonly<Record<StreamKind, readonly string[]>> = {
+  ws: ['upgrade: websocket', 'connection: upgrade', 'sec-websocket-version: 13', 'sec-websocket-key: c3RvY2t0YXBlIGJlbmNoLg=='],
+  sse: ['accept: text/event-stream'],
 }
 
 function resetCounts(from: number): ListenersReply {
@@ -215,23 +162,22 @@ function resetCounts(from: number): ListenersReply {
   return { done: 'countFrom' }
 }
 
-/** How many messages with a number up to this one all listeners together receive. */
-function expectedCount(to: number): number {
-  let sum = 0
-  for (let number = countedFrom; number <= to; number += 1)
-    sum += listenersByNumber[(number - FIRST_NUMBER) % listenersByNumber.length] ?? 0
-  return sum
-}
-
-async function waitForDelivery(to: number): Promise<ListenersReply> {
-  const expected = expectedCount(to)
+async function waitForDelivery(to: number): Promise<DeliveryResult> {
+  const expected = live * (to - countedFrom + 1)
   await waitUntil(() => tally.count >= expected)
-  return report(expected)
+  const { user, system } = process.cpuUsage(cpuAtReset)
+  return {
+    ...{ done: 'waitForNumber', received: tally.count, missing: expected - tally.count, wrong, lost, bytes: bytesReceived },
+    ...tally.percentiles(),
+    seconds: (Math.max(receivedAt, countedSince + 1) - countedSince) / 1e6,
+    load: (user + system) / (nowMicros() - countedSince),
+  }
 }
 
 async function waitForSeals(to: number): Promise<ListenersReply> {
-  await waitUntil(() => !audit || audit.sealedCount > to - FIRST_NUMBER)
-  return { done: 'waitForSeals', audit: audit?.report(countedFrom, to) ?? null }
+  const made = to - FIRST_NUMBER + 1
+  await waitUntil(() => sealed >= made)
+  return { done: 'waitForSeals', unsealed: made - sealed }
 }
 
 /** Resolves when it is so, or when nothing has arrived for a while, or when it takes too long. */
@@ -247,31 +193,8 @@ function waitUntil(isReached: () => boolean): Promise<void> {
   })
 }
 
-function report(expected: number): DeliveryResult {
-  const { user, system } = process.cpuUsage(cpuAtReset)
-  const ended = Math.max(receivedAt, countedSince + 1)
-  return {
-    done: 'waitForNumber',
-    received: tally.count * readersEvery,
-    missing: (expected - tally.count) * readersEvery,
-    wrong,
-    lost,
-    ...tally.percentiles(),
-    seconds: (ended - countedSince) / 1e6,
-    bytes: bytesReceived,
-    load: (user + system) / (nowMicros() - countedSince),
-  }
-}
-
 serveCommands<ListenersCommand, ListenersReply>(async (command) => {
-  switch (command.do) {
-    case 'join':
-      return addListeners(command)
-    case 'countFrom':
-      return resetCounts(command.from)
-    case 'waitForNumber':
-      return waitForDelivery(command.to)
-    case 'waitForSeals':
-      return waitForSeals(command.to)
-  }
+  if (command.do === 'join') return addListeners(command)
+  if (command.do === 'countFrom') return resetCounts(command.from)
+  return command.do === 'waitForNumber' ? waitForDelivery(command.to) : waitForSeals(command.to)
 })

@@ -1,8 +1,7 @@
-import { Agent, get } from 'node:http'
 import { WebSocket } from 'ws'
-import { FIRST_NUMBER, nowMicros, stampAt, stampNumber, stampTime } from './message-stamp.ts'
+import { FIRST_NUMBER, nowMicros, PAIR_SIZE, stampAt, stampNumber, stampTime } from './message-stamp.ts'
+import { percentilesOf } from './percentiles.ts'
 import { serveCommands } from './pinned-processes.ts'
-import { percentilesOf } from './result-table.ts'
 
 /**
  * A live listener and a client that polls the relay's health, in a process of their own: both notice when the relay's
@@ -13,27 +12,22 @@ export type ProbeCommand =
   | { readonly do: 'listen'; readonly port: number }
   /** Measurements since the last summary. */
   | { readonly do: 'summarize' }
-export type ProbeReply =
-  | { readonly done: 'listen' }
-  | {
-      readonly done: 'summarize'
-      readonly liveP99Ms: number
-      readonly liveWorstMs: number
-      readonly stallP99Ms: number
-      readonly maxStallMs: number
-    }
+/** Latency of live delivery and of a trivial request, in milliseconds. */
+export type LiveFigures = {
+  readonly liveP99Ms: number
+  readonly liveMaxMs: number
+  readonly healthP99Ms: number
+  readonly healthMaxMs: number
+}
+export type ProbeReply = { readonly done: 'listen' } | ({ readonly done: 'summarize' } & { readonly figures: LiveFigures })
 
-const PATH = '/v1/ws?symbols=*&types=transfer&snapshot=false'
-/** Transfers made at once. Each but the last is sent as soon as the next is there, so its delay is the relay's. */
-export const PAIR_SIZE = 2
 const PROBE_PAUSE_MS = 1
 
-const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-let deliveryMs: number[] = []
-let probesMs: number[] = []
+let liveMs: number[] = []
+let healthMs: number[] = []
 
-async function listen(port: number): Promise<ProbeReply> {
-  const socket = new WebSocket(`ws://127.0.0.1:${port}${PATH}`)
+async function listen(port: number): Promise<void> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/v1/ws?symbols=*&types=transfer&snapshot=false`)
   await new Promise<void>((resolve, reject) => {
     socket.on('error', reject)
     socket.on('message', (bytes: Buffer) => {
@@ -41,32 +35,30 @@ async function listen(port: number): Promise<ProbeReply> {
       if (bytes.includes('"type":"live"')) resolve()
       const at = stampAt(bytes, 0, bytes.length, 0)
       if (at < 0 || (stampNumber(bytes, at) - FIRST_NUMBER) % PAIR_SIZE === PAIR_SIZE - 1) return
-      deliveryMs.push((now - stampTime(bytes, at)) / 1_000)
+      liveMs.push((now - stampTime(bytes, at)) / 1_000)
     })
   })
-  void probe(port)
-  return { done: 'listen' }
+  void pollHealth(`http://127.0.0.1:${port}/healthz`)
 }
 
-async function probe(port: number): Promise<void> {
+async function pollHealth(url: string): Promise<void> {
   for (;;) {
     const from = performance.now()
-    await new Promise<void>((resolve) => {
-      get({ host: '127.0.0.1', port, path: '/healthz', agent }, (response) => {
-        response.resume().on('end', resolve)
-      }).on('error', () => resolve())
-    })
-    probesMs.push(performance.now() - from)
+    await fetch(url).then((answer) => answer.text())
+    healthMs.push(performance.now() - from)
     await new Promise((resolve) => setTimeout(resolve, PROBE_PAUSE_MS))
   }
 }
 
-function summarize(): ProbeReply {
-  const [live, stall] = [percentilesOf(deliveryMs), percentilesOf(probesMs)]
-  deliveryMs = []
-  probesMs = []
-  const stalls = { stallP99Ms: stall.p99Ms, maxStallMs: stall.maxMs }
-  return { done: 'summarize', liveP99Ms: live.p99Ms, liveWorstMs: live.maxMs, ...stalls }
+function summarize(): LiveFigures {
+  const [live, health] = [percentilesOf(liveMs), percentilesOf(healthMs)]
+  liveMs = []
+  healthMs = []
+  return { liveP99Ms: live.p99Ms, liveMaxMs: live.maxMs, healthP99Ms: health.p99Ms, healthMaxMs: health.maxMs }
 }
 
-serveCommands<ProbeCommand, ProbeReply>(async (command) => (command.do === 'listen' ? listen(command.port) : summarize()))
+serveCommands<ProbeCommand, ProbeReply>(async (command) => {
+  if (command.do === 'summarize') return { done: 'summarize', figures: summarize() }
+  await listen(command.port)
+  return { done: 'listen' }
+})

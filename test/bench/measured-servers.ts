@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Hex } from '../../src/lib/hex.ts'
 import { startCommandOf, startFlags } from '../support/child-program.ts'
-import type { Core } from '../support/cpu-cores.ts'
-import { settingsFor } from './earlier-settings.ts'
+import { NatsServer } from '../support/nats-server.ts'
 import type { TokenName } from './full-tape-generator.ts'
 import type { StreamKind } from './listeners-process.ts'
 import { PinnedProcess, PinnedWorker, ROOT } from './pinned-processes.ts'
@@ -15,20 +14,18 @@ import type { TrafficCommand, TrafficReply } from './traffic-process.ts'
 
 /** The measured servers: the relay as in production, and peers with the same work. */
 
-export type ServerName = 'relay' | 'naive ws' | 'hono streamSSE' | 'C floor'
+export type PeerName = 'naive ws' | 'bare Node' | 'C floor'
 
 /** A server, and the process that gives it work. */
 export type MeasuredServer = {
   readonly server: PinnedProcess
   readonly traffic: PinnedWorker<TrafficCommand, TrafficReply>
   readonly port: number
-  /** The symbols of the tokens in the work, if any. */
-  readonly symbols: readonly string[]
   readonly sendsLive: boolean
   end(): Promise<void>
 }
 
-const MAX_CLIENTS = 100_000
+const MAX_CLIENTS = '100000'
 const LIVE = '"type":"live"'
 const responseHeads: Readonly<Record<StreamKind, string>> = {
   ws: 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
@@ -36,43 +33,46 @@ const responseHeads: Readonly<Record<StreamKind, string>> = {
 }
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
-export const openTraffic = () => new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
+const openTraffic = () => new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
 
-/** Puts a tape into the relay's data folder before it starts. */
-export type FillTape = (dir: string, upstream: { readonly tokens: readonly TokenName[]; readonly head: number }) => Promise<void>
-
-export type RelayOptions = {
+type RelayOptions = {
   /** The transfers of the chain behind the relay are spread over this many. */
   readonly tokens?: number
   readonly settings?: NodeJS.ProcessEnv
   /** The folder of its source. */
   readonly dir?: string
-  readonly isLight?: boolean
-  readonly fill?: FillTape
+  /** Whether it is an ingester over NATS, whose listeners are on an edge. The ingester is what is measured. */
+  readonly isOverNats?: boolean
+  /** Puts a tape into its data folder before it starts. */
+  readonly fill?: (dir: string, upstream: { readonly tokens: readonly TokenName[]; readonly head: number }) => Promise<void>
 }
 
 /** The relay as in production, with a chain behind it. */
 export async function openRelay(options: RelayOptions = {}): Promise<MeasuredServer> {
-  const { tokens = 1, settings = {}, dir: cwd = ROOT, isLight = false, fill } = options
+  const { tokens = 1, settings = {}, dir: cwd = ROOT, isOverNats = false, fill } = options
   const traffic = openTraffic()
-  const { rpcUrl, wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens, isLight })
+  const { url, wsUrl } = await traffic.command({ do: 'chain', tokens })
   const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
-  if (fill) await fill(dir, { tokens: await fetchTokenNames(url), head: await fetchHead(rpcUrl) })
-  const upstream = { UPSTREAM_RPC_URL: rpcUrl, UPSTREAM_WS_URL: wsUrl, STOCKS_API_URL: url }
-  const { server, port } = await startRelay('server', { ...upstream, DATA_DIR: dir, ...settings }, cwd)
+  if (fill) await fill(dir, { tokens: await fetchTokenNames(url), head: await fetchHead(url) })
+  const nats = isOverNats ? await NatsServer.start() : null
+  const upstream = { UPSTREAM_RPC_URL: url, UPSTREAM_WS_URL: wsUrl, STOCKS_API_URL: url }
+  const role = (name: string) => (nats ? { ROLE: name, NATS_URL: nats.url, DATA_DIR: join(dir, name) } : { DATA_DIR: dir })
+  const relay = await startRelay({ ...upstream, ...role('ingest'), ...settings }, cwd)
   await traffic.command({ do: 'waitForSubscription' })
+  const edge = nats ? await startRelay({ ...role('edge'), ...settings }, cwd) : relay
   const end = async () => {
-    await Promise.all([server.end(), traffic.end()])
+    await Promise.all([relay, edge, { server: traffic }].map(({ server }) => server.end()))
+    await nats?.remove()
     await rm(dir, { recursive: true })
   }
-  return { server, traffic, port, symbols, sendsLive: true, end }
+  return { server: relay.server, traffic, port: edge.port, sendsLive: true, end }
 }
 
 /** Starts the program of a source folder. Resolves when it listens. */
-export async function startRelay(core: Core | null, settings: NodeJS.ProcessEnv, cwd = ROOT) {
-  const bounds = { MAX_CLIENTS: String(MAX_CLIENTS), MAX_CLIENTS_PER_ADDRESS: String(MAX_CLIENTS) }
-  const env = settingsFor(cwd, { PORT: '0', ...bounds, LOG_LEVEL: 'error', ...settings })
-  const server = new PinnedProcess(core, startCommandOf(cwd), env, { cwd })
+async function startRelay(settings: NodeJS.ProcessEnv, cwd: string) {
+  const bounds = { MAX_CLIENTS, MAX_CLIENTS_PER_ADDRESS: MAX_CLIENTS }
+  const env = { PORT: '0', ...bounds, LOG_LEVEL: 'error', ...settings }
+  const server = new PinnedProcess('server', startCommandOf(cwd), env, { cwd })
   const [, port] = await server.waitForOutput(/listens on http:\/\/[^:]+:(\d+),/)
   return { server, port: Number(port) }
 }
@@ -86,23 +86,23 @@ export async function fetchTokenNames(url: string): Promise<readonly TokenName[]
 }
 
 /** The newest block of a chain. */
-async function fetchHead(rpcUrl: string): Promise<number> {
-  const request = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['latest', false] }
-  const requestOptions = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(request) }
-  const { result } = (await (await fetch(rpcUrl, requestOptions)).json()) as { result: { number: string } }
+async function fetchHead(url: string): Promise<number> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['latest', false] })
+  const { result } = (await (await fetch(url, { method: 'POST', body })).json()) as { result: { number: string } }
   return Number(result.number)
 }
 
 /** A peer that sends messages recorded from the relay. */
-export async function openPeer(name: Exclude<ServerName, 'relay'>, kind: StreamKind, sample: Sample): Promise<MeasuredServer> {
+export async function openPeer(name: PeerName, kind: StreamKind, sample: Sample): Promise<MeasuredServer> {
   const traffic = openTraffic()
-  const server = name === 'C floor' ? startFloor(kind, sample) : startPeer(name)
+  const isFloor = name === 'C floor'
+  const server = isFloor ? startFloor(kind, sample) : startPeer(name)
   const [, port, fed] = await server.waitForOutput(/listens on (\d+), is fed on (\d+)/)
-  await traffic.command({ do: 'feed', port: Number(fed), format: name === 'C floor' ? kind : 'lines', sample })
+  await traffic.command({ do: 'feed', port: Number(fed), format: isFloor ? kind : 'lines', sample })
   const end = async () => {
     await Promise.all([server.end(), traffic.end()])
   }
-  return { server, traffic, port: Number(port), symbols: [], sendsLive: false, end }
+  return { server, traffic, port: Number(port), sendsLive: false, end }
 }
 
 /** A peer of Node in a process of its own, by its name in `peer-server.ts`. */
@@ -138,17 +138,17 @@ export async function takeSample(burst: number, bursts: number): Promise<Sample>
     let text = ''
     let work: Promise<unknown> | undefined
     for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      if (!text.includes(LIVE) && (text + part).includes(LIVE))
-        work = server.traffic.command({ do: 'work', burst, bursts, everyMs: 2_000 / bursts })
       text += part
-      if (text.indexOf('\n\n', text.indexOf('"type":"seal"')) > 0 && text.includes('"type":"seal"')) break
+      if (!work && text.includes(LIVE)) work = server.traffic.command({ do: 'work', burst, bursts, everyMs: 2_000 / bursts })
+      const sealAt = text.indexOf('"type":"seal"')
+      if (sealAt > 0 && text.indexOf('\n\n', sealAt) > 0) break
     }
     await work
     const events = text.split('\n\n')
     // The last one: the first names no previous message and is the first log of its block, so it is shorter than most.
-    const dataOf = (type: string) => /^data: (.*)$/m.exec(events.findLast((event) => event.includes(type)) ?? '')?.[1] ?? ''
-    const id = /^id: (.*)$/m.exec(events.findLast((event) => event.includes('"type":"transfer"')) ?? '')?.[1] ?? ''
-    return { transfer: dataOf('"type":"transfer"'), seal: dataOf('"type":"seal"'), id, isChunked }
+    const fieldOf = (type: string, field: string) =>
+      new RegExp(`^${field}: (.*)$`, 'm').exec(events.findLast((event) => event.includes(`"type":"${type}"`)) ?? '')?.[1] ?? ''
+    return { transfer: fieldOf('transfer', 'data'), seal: fieldOf('seal', 'data'), id: fieldOf('transfer', 'id'), isChunked }
   } finally {
     await server.end()
   }

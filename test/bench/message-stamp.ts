@@ -6,6 +6,9 @@
 /** The first number, so that all have ten digits. */
 export const FIRST_NUMBER = 1_000_000_000
 
+/** Live transfers made at once. Each but the last is sent as soon as the next is there, so its delay is the relay's. */
+export const PAIR_SIZE = 2
+
 /** The mark, and the offsets of the time and the number from its beginning. */
 export const STAMP_MARK = Buffer.from('"to":"0x000000000000000000000000')
 const TIME_AT = STAMP_MARK.length

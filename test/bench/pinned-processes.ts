@@ -59,7 +59,7 @@ export class PinnedProcess {
 
   /** Processor time that the threads of the process and of its children used so far, in seconds, in user and in kernel mode. */
   cpuSeconds(): number {
-    return cpuSecondsOf(this.#child.pid ?? 0)
+    return sumOfThreads(this.#child.pid ?? 0, cpuNanosOf) / 1e9
   }
 
   /** How many times the process and its children wrote to sockets and files so far. */
@@ -93,7 +93,6 @@ function sumOfThreads(pid: number, figureOf: (folder: string) => number): number
   }, 0)
 }
 
-export const cpuSecondsOf = (pid: number): number => sumOfThreads(pid, cpuNanosOf) / 1e9
 export const residentBytesOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * pageBytes
 
 const cpuNanosOf = (folder: string): number => Number(readFileSync(`${folder}/schedstat`, 'utf8').split(' ')[0])

@@ -1,17 +1,8 @@
-import { constants, deflateRawSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { LatencyTally } from './latency-tally.ts'
 import { stampAt, stampNumber, stampTime, timeAsAddress } from './message-stamp.ts'
 import { encodeMessages, type Sample, sealMessage, transferMessage } from './sample-messages.ts'
-import {
-  type ByteReader,
-  DATA_PREFIX,
-  FrameReader,
-  inflating,
-  LineReader,
-  type OnMessage,
-  ResponseReader,
-} from './stream-readers.ts'
+import { type ByteReader, DATA_PREFIX, FrameReader, LineReader, type OnMessage, ResponseReader } from './stream-readers.ts'
 
 const sample: Sample = {
   transfer: `{"type":"transfer","id":"e.1","from":"0xab","to":"${timeAsAddress(1)}","raw":"1000000000","amount":"10"}`,
@@ -25,7 +16,6 @@ const messages = [sample.transfer, '{}', sealMessage(sample, 5), long, sample.tr
 const frames = (text: OnMessage) => new FrameReader({ text })
 const events = (onMessage: OnMessage) => new LineReader(onMessage, DATA_PREFIX)
 const answer = (onMessage: OnMessage) => new ResponseReader((head) => (head === 'HTTP/1.1 200 OK' ? events(onMessage) : null))
-const inflated = (onMessage: OnMessage) => new FrameReader({ text: onMessage, deflated: inflating(onMessage) })
 
 /** The messages found when the bytes come in pieces, in a buffer that is reused. */
 function readMessages(bytes: Buffer, cuts: readonly number[], readerOf: (onMessage: OnMessage) => ByteReader): readonly string[] {
@@ -46,16 +36,6 @@ function readMessages(bytes: Buffer, cuts: readonly number[], readerOf: (onMessa
 const cutPositions = (bytes: Buffer): readonly number[] =>
   Array.from({ length: bytes.length + 1 }, (_, at) => at).filter((at) => at < 700 || at > bytes.length - 200 || at % 997 === 0)
 
-/** A frame whose payload refers to what was sent before. */
-function deflatedFrame(message: string, before: string): Buffer {
-  const dictionary = Buffer.from(before).subarray(-32_768)
-  const options = { finishFlush: constants.Z_SYNC_FLUSH, ...(dictionary.length > 0 && { dictionary }) }
-  const payload = deflateRawSync(message, options).subarray(0, -4)
-  const { length } = payload
-  const size = length < 126 ? [length] : [126, length >> 8, length & 0xff]
-  return Buffer.concat([Buffer.from([0xc1, ...size]), payload])
-}
-
 /** Two groups of events, each of which is a chunk where the body is chunked. */
 const eventBytes = (isChunked: boolean, events: readonly string[]) =>
   Buffer.concat([events, [sample.seal]].map((group) => encodeMessages(group, 'sse', { ...sample, isChunked })))
@@ -70,12 +50,6 @@ test.each<[string, Buffer, (onMessage: OnMessage) => ByteReader, readonly string
     Buffer.concat([Buffer.from('HTTP/1.1 200 OK\r\n\r\n'), eventBytes(false, short)]),
     answer,
     [...short, sample.seal],
-  ],
-  [
-    'compressed frame, which may refer to earlier ones,',
-    Buffer.concat(messages.map((message, index) => deflatedFrame(message, messages.slice(0, index).join('')))),
-    inflated,
-    messages,
   ],
 ])('each %s is read once, wherever the bytes are cut', (_, bytes, readerOf, expected) => {
   for (const at of cutPositions(bytes)) expect(readMessages(bytes, [at], readerOf)).toEqual(expected)
@@ -94,7 +68,7 @@ test('a ping is answered and a close is told, and neither contains a message', (
 
 test('bytes that are no frame end the benchmark instead of being counted', () => {
   expect(() => readMessages(Buffer.from('HTTP/1.1 200 OK'), [], frames)).toThrow('no frame begins with 72')
-  expect(() => readMessages(deflatedFrame('{}', ''), [], frames)).toThrow('no frame begins with 193')
+  expect(() => readMessages(Buffer.of(0xc1, 0), [], frames)).toThrow('no frame begins with 193')
   expect(readMessages(Buffer.from('HTTP/1.1 503 full\r\n\r\ndata: {}\n'), [], answer)).toEqual([])
 })
 

@@ -1,5 +1,3 @@
-import { constants, inflateRawSync } from 'node:zlib'
-
 /** The reader of each protocol for many connections in one process, shared by the benchmarks and the nightly crowds. */
 
 /** Takes a complete message: its range in these bytes, which are reused afterwards. */
@@ -57,15 +55,9 @@ export class LineReader extends PieceReader {
 
 export const DATA_PREFIX = 'data: '
 
-const [TEXT, DEFLATED_TEXT, CLOSE, PING, PONG] = [0x81, 0xc1, 0x88, 0x89, 0x8a]
+const [TEXT, CLOSE, PING, PONG] = [0x81, 0x88, 0x89, 0x8a]
 
-type FrameHandlers = {
-  readonly text: OnMessage
-  /** Takes the compressed messages, where the handshake allowed them. */
-  readonly deflated?: OnMessage | null
-  readonly ping?: () => void
-  readonly close?: OnMessage
-}
+type FrameHandlers = { readonly text: OnMessage; readonly ping?: () => void; readonly close?: OnMessage }
 
 /** Reads the frames of a WebSocket server, which are neither masked nor fragmented. */
 export class FrameReader extends PieceReader {
@@ -78,8 +70,8 @@ export class FrameReader extends PieceReader {
 
   protected readOne(bytes: Buffer, from: number, to: number): number {
     const kind = bytes[from]
-    const { text, deflated, ping, close } = this.#handlers
-    const isKnown = kind === TEXT || kind === PING || kind === PONG || kind === CLOSE || (kind === DEFLATED_TEXT && deflated)
+    const { text, ping, close } = this.#handlers
+    const isKnown = kind === TEXT || kind === PING || kind === PONG || kind === CLOSE
     if (!isKnown) throw new Error(`no frame begins with ${kind}`)
     if (to - from < 2) return Number.POSITIVE_INFINITY
     const size = bytes[from + 1] ?? 0
@@ -89,7 +81,6 @@ export class FrameReader extends PieceReader {
     const end = payload + length
     if (end > to) return end
     if (kind === TEXT) text(bytes, payload, end)
-    else if (kind === DEFLATED_TEXT) deflated?.(bytes, payload, end)
     else if (kind === PING) ping?.()
     else if (kind === CLOSE) close?.(bytes, payload, end)
     return end
@@ -117,21 +108,5 @@ export class ResponseReader implements ByteReader {
     this.#body = this.#openBody(this.#head.slice(0, end))
     const bodyFrom = from + end + HEAD_END.length - before
     if (bodyFrom < to) this.#body?.read(bytes, bodyFrom, to)
-  }
-}
-
-/** The largest window of deflate: a message may refer this far back. */
-const WINDOW_BYTES = 32 * 1_024
-/** What a sender of permessage-deflate leaves out (RFC 7692 §7.2.1). */
-const TAIL = Buffer.from([0, 0, 0xff, 0xff])
-
-/** Inflates the messages of one connection, which may refer to earlier ones. */
-export function inflating(onMessage: OnMessage): OnMessage {
-  let window = NOTHING
-  return (bytes, from, to) => {
-    const options = { finishFlush: constants.Z_SYNC_FLUSH, ...(window.length > 0 && { dictionary: window }) }
-    const message = inflateRawSync(Buffer.concat([bytes.subarray(from, to), TAIL]), options)
-    window = Buffer.concat([window, message]).subarray(-WINDOW_BYTES)
-    onMessage(message, 0, message.length)
   }
 }

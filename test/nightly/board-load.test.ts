@@ -1,7 +1,7 @@
 import { setPriority } from 'node:os'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { median } from '../bench/result-table.ts'
+import { median } from '../bench/percentiles.ts'
 import { openChromium } from '../e2e/slow/chromium-readers.ts'
 import { DeployedRelay } from '../e2e/slow/deployed-relay.ts'
 import { buildBoard, openBoard, shownLines, waitForLive } from '../support/board-page.ts'
@@ -32,8 +32,7 @@ const observers = `
   observe('event', ({ name, processingStart, startTime }) => name === 'keydown' && measured.inputDelays.push(processingStart - startTime), { durationThreshold: 16 })
   observe('layout-shift', ({ value, hadRecentInput }) => (measured.shift += hadRecentInput ? 0 : value))
 `
-type Measured = { readonly longTasks: readonly number[]; readonly inputDelays: readonly number[]; readonly shift: number }
-const read = (page: Page): Promise<Measured> => page.evaluate('measured')
+const read = (page: Page): Promise<{ longTasks: number[]; inputDelays: number[]; shift: number }> => page.evaluate('measured')
 const reset = (page: Page): Promise<unknown> =>
   page.evaluate('Object.assign(measured, { longTasks: [], inputDelays: [], shift: 0 })')
 
@@ -49,13 +48,8 @@ afterAll(() => browser?.close())
 
 /** A relay in a process of its own, on a chain with this many transactions per flashblock. */
 async function openRelayOnBusyChain(test: TestLifecycle, transactionsPerFlashblock: number): Promise<DeployedRelay> {
-  const settings = {
-    pace: 'clock',
-    transactionsPerFlashblock,
-    blockMs: 2_000,
-    flashblockMs: FLASHBLOCK_MS,
-    calendar: false,
-  } as const
+  const pace = { pace: 'clock', blockMs: 2_000, flashblockMs: FLASHBLOCK_MS } as const
+  const settings = { ...pace, transactionsPerFlashblock, calendar: false }
   return DeployedRelay.open(test, await openDevnet(settings, test), { DATA_DIR: ':memory:' })
 }
 
@@ -63,11 +57,8 @@ async function openMeasuredBoard(test: TestLifecycle, url: string): Promise<Page
   const { page, errors } = await openBoard(test, browser, 'about:blank')
   await page.addInitScript(observers)
   // Chromium begins a new process for a page with this header. That is not the page's own time.
-  const empty = {
-    headers: { 'cross-origin-opener-policy': 'same-origin' },
-    contentType: 'text/html',
-    body: '<link rel="icon" href="data:,">',
-  }
+  const headers = { 'cross-origin-opener-policy': 'same-origin' }
+  const empty = { headers, contentType: 'text/html', body: '<link rel="icon" href="data:,">' }
   await page.route(url, (route) => route.fulfill(empty), { times: 1 })
   await page.goto(url)
   await page.goto(url)

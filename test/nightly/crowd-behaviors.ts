@@ -1,12 +1,10 @@
 import { closeCodes } from '../../src/protocol/close-codes.ts'
-import { formatRequest } from '../integration/http/raw-connection.ts'
 import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
 import { encodeFrame } from '../integration/http/websocket-frames.ts'
 import type { SeededRandom } from '../simulation/seeded-random.ts'
 import { type ConnectionEnd, CrowdConnection, openStream, type RelayAddress } from './crowd-connection.ts'
 import { CHANGING_SYMBOL_COUNT, EVERYTHING_QUERY, pickFrom, type SelectionChoices } from './crowd-selections.ts'
 import { hostileRequests } from './hostile-requests.ts'
-import type { RecordLatency } from './latency-recorder.ts'
 import { orderOfPosition, parseTapeMessage, type ReceivedHistory } from './received-history.ts'
 
 /** How the clients of the crowd behave until the test stops them. */
@@ -19,19 +17,16 @@ type ClientContext = {
   readonly choices: SelectionChoices
   readonly history: ReceivedHistory
   readonly stopSignal: AbortSignal
-  readonly recordLatency: RecordLatency
   /** Whether the client sometimes stops reading. */
   readonly isStaller: boolean
-  /** Counts how a connection ended that the client did not end. */
-  readonly countEnding: (reason: string) => void
 }
 
 const streamTransports = ['ws', 'sse', 'sse-named', 'ndjson'] as const
 /** Share, in %, of the stalling clients that select everything, the fastest stream. */
 const EVERYTHING_PERCENT = 40
 
-/** Resolves when the time has passed, or when the test stops. */
-const pause = (ms: number, { stopSignal }: ClientContext): Promise<void> =>
+/** Resolves when the time has passed, if there is one, or when the test stops. */
+const pause = (ms: number | null, { stopSignal }: ClientContext): Promise<void> =>
   new Promise((resolve) => {
     if (stopSignal.aborted) return resolve()
     const done = () => {
@@ -39,20 +34,13 @@ const pause = (ms: number, { stopSignal }: ClientContext): Promise<void> =>
       stopSignal.removeEventListener('abort', done)
       resolve()
     }
-    const timer = setTimeout(done, ms)
+    const timer = ms === null ? undefined : setTimeout(done, ms)
     stopSignal.addEventListener('abort', done)
-  })
-
-const untilStopped = ({ stopSignal }: ClientContext): Promise<void> =>
-  new Promise((resolve) => {
-    if (stopSignal.aborted) resolve()
-    else stopSignal.addEventListener('abort', () => resolve())
   })
 
 /** Stays connected for this time, or until the relay disconnects. Returns how it ended; null while it is open. */
 async function stayFor(connection: CrowdConnection, ms: number | null, context: ClientContext): Promise<ConnectionEnd | null> {
-  const waiting = ms === null ? untilStopped(context) : pause(ms, context)
-  const end = await Promise.race([connection.ended, waiting.then(() => null)])
+  const end = await Promise.race([connection.ended, pause(ms, context).then(() => null)])
   if (end) checkEnding(end, context)
   return end
 }
@@ -61,13 +49,12 @@ async function stayFor(connection: CrowdConnection, ms: number | null, context: 
  * The relay ends a connection only because the client read too slowly or did not answer a ping, and says so. A client
  * that reads nothing for longer than the relay waits for `bye` may lose the connection without it.
  */
-function checkEnding({ bye, code }: ConnectionEnd, { history, countEnding, stopSignal, isStaller }: ClientContext): void {
+function checkEnding({ bye, code }: ConnectionEnd, { history, stopSignal, isStaller }: ClientContext): void {
   if (stopSignal.aborted) return
   const reason = bye?.reason
-  if (reason === undefined && code === null && isStaller) return countEnding('cut')
+  if (reason === undefined && code === null && isStaller) return
   if (reason !== 'too_slow' && reason !== 'no_pong') return history.addFault(`ended with code ${code} and ${JSON.stringify(bye)}`)
   if (code !== null && code !== closeCodes[reason]) history.addFault(`got bye ${reason} and close code ${code}`)
-  countEnding(`${reason} ${code ?? 'without a code'}`)
 }
 
 type ListeningHabit = {
@@ -83,7 +70,7 @@ const leaveModes = ['reset', 'close', 'half', 'close frame'] as const
 const listeningClient =
   ({ stayMs, stallMs }: ListeningHabit) =>
   async (context: ClientContext): Promise<void> => {
-    const { address, random, history, stopSignal, recordLatency } = context
+    const { address, random, history, stopSignal } = context
     const query = stallMs && random.chance(EVERYTHING_PERCENT) ? EVERYTHING_QUERY : random.pick(context.selections)
     const transport = random.pick(streamTransports)
     while (!stopSignal.aborted) {
@@ -93,7 +80,6 @@ const listeningClient =
         heartbeatS: random.int(1, 15),
         resumesByHeader: random.chance(50),
         snapshot: random.chance(10),
-        ...(stallMs || query.includes('stage=sealed') ? {} : { recordLatency }),
       })
       let ended = await stayFor(connection, stayMs(random), context)
       if (!ended && stallMs && !stopSignal.aborted) {
@@ -106,52 +92,6 @@ const listeningClient =
       await pause(random.int(50, 3_000), context)
     }
   }
-
-/** Reads text lines, and reconnects as a new client. */
-async function textReader(context: ClientContext): Promise<void> {
-  const { address, random, history, stopSignal } = context
-  while (!stopSignal.aborted) {
-    const query = `symbols=${pickFrom(random, context.choices.symbols)}`
-    const connection = new CrowdConnection(address, history, { transport: 'text', query, heartbeatS: 15 })
-    if (!(await stayFor(connection, random.int(5_000, 60_000), context))) await connection.leave('reset')
-    await pause(random.int(50, 3_000), context)
-  }
-}
-
-/** Selects everything and never reads. */
-async function nonReader(context: ClientContext): Promise<void> {
-  const { address, random, stopSignal } = context
-  const transport = random.pick(streamTransports)
-  const query = `${EVERYTHING_QUERY}&format=${transport === 'ndjson' ? 'ndjson' : 'sse'}`
-  const request = transport === 'ws' ? handshakeRequest(`/v1/ws?${EVERYTHING_QUERY}`) : formatRequest(`GET /v1/stream?${query}`)
-  while (!stopSignal.aborted) {
-    const socket = openStream(address, transport, [request]).pause()
-    await pause(random.int(40_000, 300_000), context)
-    socket.destroy()
-  }
-}
-
-/** Sends too many messages at once, is disconnected, and reconnects with its position. */
-async function floodingClient(context: ClientContext): Promise<void> {
-  const { address, random, history, stopSignal, countEnding } = context
-  const query = random.pick(context.selections)
-  while (!stopSignal.aborted) {
-    const connection = new CrowdConnection(address, history, { transport: 'ws', query, heartbeatS: 15 })
-    await Promise.race([connection.live, connection.ended])
-    if (await stayFor(connection, random.int(500, 8_000), context)) continue
-    for (let sent = 0; sent < FLOOD_MESSAGES && !stopSignal.aborted; sent += 1) connection.sendJson({ type: 'ping', req: sent })
-    const ended = stopSignal.aborted ? null : await Promise.race([connection.ended, untilStopped(context).then(() => null)])
-    if (!ended) await connection.leave('close')
-    else if (ended.bye?.reason !== 'too_many_messages' || (ended.code !== null && ended.code !== closeCodes.too_many_messages))
-      history.addFault(
-        `sent ${FLOOD_MESSAGES} messages at once, and ended with code ${ended.code} and ${JSON.stringify(ended.bye)}`,
-      )
-    else countEnding(`too_many_messages ${ended.code ?? 'without a code'}`)
-    await pause(random.int(200, 3_000), context)
-  }
-}
-
-const FLOOD_MESSAGES = 120
 
 /** Changes its selection again and again, with mistakes in between. Each selection is a segment of its history. */
 async function selectionChanger(context: ClientContext): Promise<void> {
@@ -168,7 +108,7 @@ async function selectionChanger(context: ClientContext): Promise<void> {
   let req = 0
   while (!stopSignal.aborted) {
     const connection = new CrowdConnection(address, history, { transport: 'ws', query: queryOf(), heartbeatS: random.int(1, 15) })
-    await Promise.race([connection.live, connection.ended, untilStopped(context)])
+    await Promise.race([connection.live, connection.ended, pause(null, context)])
     const changes = random.int(3, 20)
     let ended: ConnectionEnd | null = null
     for (let change = 0; change < changes && !ended && !stopSignal.aborted; change += 1) {
@@ -213,7 +153,7 @@ async function hostileClient(context: ClientContext): Promise<void> {
   while (!stopSignal.aborted) {
     const { bytesFor, code } = random.pick(hostileRequests)
     // Where no code is expected, the answer may be anything.
-    const socket = openStream(address, code === undefined ? 'text' : 'ws', bytesFor(random), {
+    const socket = openStream(address, code === undefined ? 'ndjson' : 'ws', bytesFor(random), {
       close: (payload) => {
         const actual = payload.readUInt16BE(0)
         if (actual !== code) history.addFault(`sent a hostile request for ${code}, and was closed with ${actual}`)
@@ -242,7 +182,6 @@ async function rpcSubscriber(context: ClientContext): Promise<void> {
       if (removed) current.delete(log)
       else if (current.has(log)) history.addFault(`subscribed to ${kind} and got the log ${log} twice`)
       else current.add(log)
-      history.messageCount += 1
     }
     const params = [kind, { topics: [TRANSFER_TOPIC] }]
     const subscription = encodeFrame({ payload: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params }) })
@@ -296,18 +235,15 @@ type ClientBehavior = { readonly name: string; readonly percent: number; readonl
 
 /** Percentages of the crowd. */
 const behaviors: readonly ClientBehavior[] = [
-  { name: 'steady', percent: 33, run: listeningClient({ stayMs: () => null }) },
-  { name: 'returning', percent: 22, run: listeningClient({ stayMs: (random) => random.int(200, 20_000) }) },
+  { name: 'steady', percent: 36, run: listeningClient({ stayMs: () => null }) },
+  { name: 'returning', percent: 25, run: listeningClient({ stayMs: (random) => random.int(200, 20_000) }) },
   {
     name: 'staller',
-    percent: 12,
+    percent: 17,
     run: listeningClient({ stayMs: (random) => random.int(500, 6_000), stallMs: (random) => random.int(500, 40_000) }),
   },
-  { name: 'selection changer', percent: 8, run: selectionChanger },
-  { name: 'hostile', percent: 6, run: hostileClient },
-  { name: 'non-reader', percent: 5, run: nonReader },
-  { name: 'text reader', percent: 5, run: textReader },
-  { name: 'flooder', percent: 4, run: floodingClient },
+  { name: 'selection changer', percent: 10, run: selectionChanger },
+  { name: 'hostile', percent: 7, run: hostileClient },
   { name: 'RPC subscriber', percent: 3, run: rpcSubscriber },
   { name: 'history reader', percent: 2, run: historyReader },
 ]

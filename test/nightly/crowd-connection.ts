@@ -8,7 +8,7 @@ import { findSchemaError } from '../support/message-validator.ts'
 import type { RecordLatency } from './latency-recorder.ts'
 import { orderOfPosition, parseTapeMessage, type ReceivedHistory, type TapeMessage } from './received-history.ts'
 
-export type CrowdTransport = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
+export type CrowdTransport = 'ws' | 'sse' | 'sse-named' | 'ndjson'
 
 /** The relay's port, and the local address to connect from. */
 export type RelayAddress = { readonly port: number; readonly localAddress: string }
@@ -61,8 +61,7 @@ export type ConnectionEnd = { readonly code: number | null; readonly bye: Connec
 
 type ConnectionOptions = {
   readonly transport: CrowdTransport
-  /** The selection; null for a WebSocket that subscribes later. */
-  readonly query: string | null
+  readonly query: string
   readonly heartbeatS?: number
   /** Whether the client resumes by the header `last-event-id`, where the transport has it. */
   readonly resumesByHeader?: boolean
@@ -88,7 +87,7 @@ export class CrowdConnection {
   constructor(address: RelayAddress, history: ReceivedHistory, options: ConnectionOptions) {
     this.#history = history
     this.#options = options
-    this.#since = options.query === null ? null : history.lastPosition
+    this.#since = history.lastPosition
     this.live = new Promise((resolve) => {
       this.#resolveLive = resolve
     })
@@ -141,7 +140,7 @@ export class CrowdConnection {
   #openingRequest(): string {
     const { transport, query, heartbeatS, resumesByHeader = false, snapshot = false } = this.#options
     const isInHeader = resumesByHeader && transport !== 'ws'
-    const parameters = new URLSearchParams(query ?? '')
+    const parameters = new URLSearchParams(query)
     if (!snapshot) parameters.set('snapshot', 'false')
     if (heartbeatS) parameters.set('heartbeat', String(heartbeatS))
     if (this.#since !== null && !isInHeader) parameters.set('since', this.#since)
@@ -154,7 +153,6 @@ export class CrowdConnection {
 
   readonly #receive = (message: Buffer): void => {
     if (this.#closedByUs) return
-    if (this.#options.transport === 'text') return this.#history.receiveLine(message, this.#options.query ?? '')
     const tapeMessage = parseTapeMessage(message)
     if (tapeMessage) {
       this.#history.receive(message, tapeMessage)
@@ -179,7 +177,7 @@ export class CrowdConnection {
   #receiveNotice(notice: ConnectionNotice): void {
     const { query } = this.#options
     if (notice.type === 'gap') this.#history.addFault(`got a gap: ${JSON.stringify(notice)}`)
-    if (notice.type === 'subscribed' && query !== null && notice.req === undefined) {
+    if (notice.type === 'subscribed' && notice.req === undefined) {
       const since = this.#since
       if (since !== null && notice.resume !== 'full')
         this.#history.addFault(`asked for ${since} and got the resume ${notice.resume}`)

@@ -4,7 +4,6 @@ import { SeededRandom } from '../simulation/seeded-random.ts'
 import { behaviorOf } from './crowd-behaviors.ts'
 import type { RelayAddress } from './crowd-connection.ts'
 import { randomSelections, type SelectionChoices } from './crowd-selections.ts'
-import { LatencyRecorder, type LatencySummary } from './latency-recorder.ts'
 import { ReceivedHistory } from './received-history.ts'
 import { TapeComparison } from './tape-comparison.ts'
 
@@ -18,32 +17,12 @@ export type CrowdCommand =
       readonly clients: number
       readonly choices: SelectionChoices
     }
-  | { readonly do: 'summarize' }
   | { readonly do: 'leave' }
   | { readonly do: 'audit' }
 
-type CrowdSummary = {
-  readonly done: 'summarize'
-  readonly received: number
-  /** How long transfers took to the clients that never stall, since the last summary. */
-  readonly latency: LatencySummary
-  /** The share of a core that this process used since the last summary. */
-  readonly load: number
-  readonly endings: Readonly<Record<string, number>>
-}
-
 export type CrowdReport =
-  | { readonly done: 'enter' }
-  | CrowdSummary
-  | { readonly done: 'leave'; readonly received: number }
-  | {
-      readonly done: 'audit'
-      readonly faults: readonly string[]
-      readonly faultCount: number
-      readonly segments: number
-      readonly compared: number
-      readonly queries: number
-    }
+  | { readonly done: 'enter' | 'leave' }
+  | { readonly done: 'audit'; readonly faults: readonly string[]; readonly compared: number }
 
 /** Clients per local address, far below the relay's bound for one address. */
 const CLIENTS_PER_ADDRESS = 50
@@ -62,9 +41,6 @@ let histories: ReceivedHistory[] = []
 let addresses: RelayAddress[] = []
 let running: Promise<void>[] = []
 let stopController = new AbortController()
-const latency = new LatencyRecorder()
-let endings: Record<string, number> = {}
-let lastSummary = { at: performance.now(), cpu: process.cpuUsage() }
 
 function enter({ seed, port, clients: count, choices }: Extract<CrowdCommand, { do: 'enter' }>): CrowdReport {
   const random = new SeededRandom(seed)
@@ -73,7 +49,6 @@ function enter({ seed, port, clients: count, choices }: Extract<CrowdCommand, { 
   // Every client listens to this one signal.
   setMaxListeners(0, stopController.signal)
   addresses = Array.from({ length: count }, (_, nth) => relayAddressOf(port, nth))
-  endings = {}
   const clients = addresses.map((address, nth) => {
     const { name, run } = behaviorOf(nth)
     const clientRandom = new SeededRandom(seed, nth)
@@ -85,34 +60,20 @@ function enter({ seed, port, clients: count, choices }: Extract<CrowdCommand, { 
       choices,
       history,
       stopSignal: stopController.signal,
-      recordLatency: latency.record,
       isStaller: name === 'staller',
-      countEnding: (reason: string) => {
-        endings[reason] = (endings[reason] ?? 0) + 1
-      },
     }
     const entered = new Promise<void>((resolve) => setTimeout(resolve, clientRandom.int(0, ENTRY_SPREAD_MS)))
     return { history, run: entered.then(() => run(context)).catch((failure) => history.addFault(String(failure?.stack))) }
   })
   histories = clients.map(({ history }) => history)
   running = clients.map(({ run }) => run)
-  summarize()
   return { done: 'enter' }
-}
-
-const totalReceived = (): number => histories.reduce((sum, { messageCount }) => sum + messageCount, 0)
-
-function summarize(): CrowdSummary {
-  const [now, { user, system }] = [performance.now(), process.cpuUsage(lastSummary.cpu)]
-  const load = (user + system) / 1_000 / (now - lastSummary.at)
-  lastSummary = { at: now, cpu: process.cpuUsage() }
-  return { done: 'summarize', received: totalReceived(), latency: latency.takeSummary(), load, endings }
 }
 
 async function leave(): Promise<CrowdReport> {
   stopController.abort()
   await Promise.all(running)
-  return { done: 'leave', received: totalReceived() }
+  return { done: 'leave' }
 }
 
 /** Compares what came since the last audit. The tape must still have it. */
@@ -125,16 +86,9 @@ async function audit(): Promise<CrowdReport> {
   await comparison.readTapes(segments, auditAddresses, epoch)
   const differences = segments.map((segment) => comparison.findFault(segment)).filter((fault) => fault !== null)
   const faults = [...histories.flatMap((history) => history.faults), ...differences]
-  return {
-    done: 'audit',
-    faults: faults.slice(0, FAULTS_REPORTED),
-    faultCount: faults.length,
-    segments: segments.length,
-    compared: comparison.comparedCount,
-    queries: comparison.queryCount,
-  }
+  return { done: 'audit', faults: faults.slice(0, FAULTS_REPORTED), compared: comparison.comparedCount }
 }
 
 serveCommands<CrowdCommand, CrowdReport>(async (command) =>
-  command.do === 'enter' ? enter(command) : { summarize, leave, audit }[command.do](),
+  command.do === 'enter' ? enter(command) : { leave, audit }[command.do](),
 )

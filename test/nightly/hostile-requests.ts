@@ -1,3 +1,4 @@
+import { closeCodes } from '../../src/protocol/close-codes.ts'
 import { formatRequest } from '../integration/http/raw-connection.ts'
 import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
 import { closeFrame, encodeFrame, opcodes } from '../integration/http/websocket-frames.ts'
@@ -26,5 +27,9 @@ export const hostileRequests: readonly [HostileRequest, ...HostileRequest[]] = [
   { bytesFor: () => afterHandshake(encodeFrame({ payload: Buffer.alloc(5_000, 'x') })), code: 1_009 },
   { bytesFor: () => afterHandshake(encodeFrame({ payload: Buffer.of(0xff, 0xfe) })), code: 1_007 },
   { bytesFor: () => afterHandshake(...Array<Buffer>(10).fill(encodeFrame({ payload: '{' }))), code: 4_000 },
+  {
+    bytesFor: () => afterHandshake(...Array<Buffer>(120).fill(encodeFrame({ payload: '{"type":"ping"}' }))),
+    code: closeCodes.too_many_messages,
+  },
   { bytesFor: () => afterHandshake(encodeFrame({ opcode: opcodes.binary, payload: 'x' }), closeFrame(1_000)), code: 1_000 },
 ]

@@ -53,7 +53,7 @@ afterAll(async () => {
 
 /** Attacks the relay while the client uses it, and checks that the client notices nothing. */
 async function endure(attack: () => Promise<unknown>, stop: () => void = () => {}): Promise<void> {
-  const { rounds, slowestMs } = await client.useDuring(attack())
+  const slowestMs = await client.useDuring(attack())
   stop()
   const { made, received } = client.amounts
   expect(received).toEqual([made, made])
@@ -61,7 +61,6 @@ async function endure(attack: () => Promise<unknown>, stop: () => void = () => {
   expect(relay.errorLines).toEqual([])
   expect(relay.printedErrors).not.toMatch(/^\s+at |Error:/m)
   await relay.until(() => relay.descriptors <= before.descriptors + SPARE_DESCRIPTORS)
-  process.stdout.write(`${rounds} rounds of updates and requests, the slowest took ${Math.round(slowestMs)} ms\n`)
 }
 
 it.runIf(hasPrograms('slowhttptest')).each([
@@ -100,5 +99,4 @@ it('all attacks together leave no memory and no sockets behind', async () => {
   for (let check = 1; check < RETAINED_CHECKS && !isBack(after); check += 1) after = { ...after, ...(await relay.retained()) }
   expect(after.sockets).toBeLessThanOrEqual(before.sockets + SPARE_DESCRIPTORS)
   expect(after.bytes).toBeLessThan(heapBound)
-  process.stdout.write(`${after.sockets} sockets and ${Math.round(after.bytes / 2 ** 20)} MiB of heap remain\n`)
 })

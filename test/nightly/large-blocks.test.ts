@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { expect, it, vi } from 'vitest'
-import { median } from '../bench/result-table.ts'
+import { median } from '../bench/percentiles.ts'
 import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
 import { isNightly } from '../support/test-length.ts'
 import type { LargeBlocksCommand, LargeBlocksReply } from './large-blocks-process.ts'

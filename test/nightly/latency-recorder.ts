@@ -1,5 +1,5 @@
 import { LatencyTally } from '../bench/latency-tally.ts'
-import type { Percentiles } from '../bench/result-table.ts'
+import type { Percentiles } from '../bench/percentiles.ts'
 
 /** How long transfers took from the chain to the listeners. */
 export type LatencySummary = Percentiles & { readonly transfers: number }

@@ -14,9 +14,9 @@ const TRAFFIC = { burst: 1, everyMs: 200, bursts: null } as const
 
 it(`a list of ${RECORDS} records never holds the relay's event loop for ${LOOP_BOUND_MS} ms`, async (test) => {
   const traffic = new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
-  const { rpcUrl, wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens: RECORDS, isLight: true })
+  const { wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens: RECORDS })
   const relay = openWorker<LongListCommand, LongListReply>(test, './long-list-process.ts', { flags: imageFlags, isFree: true })
-  const { relayUrl } = await relay.command({ do: 'open', rpcUrl, wsUrl, url, refreshMs: REFRESH_MS })
+  const { relayUrl } = await relay.command({ do: 'open', rpcUrl: url, wsUrl, url, refreshMs: REFRESH_MS })
   const work = traffic.command({ do: 'work', ...TRAFFIC })
   test.onTestFinished(async () => {
     await traffic.command({ do: 'stopWork' })

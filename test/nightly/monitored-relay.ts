@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { cpuSecondsOf, PinnedWorker, residentBytesOf } from '../bench/pinned-processes.ts'
+import { PinnedWorker, residentBytesOf } from '../bench/pinned-processes.ts'
 import { ChildProgram, createTempFolder, startFlags } from '../support/child-program.ts'
 import { pinToCore } from '../support/cpu-cores.ts'
 import type { TestLifecycle } from '../support/test-stack.ts'
@@ -62,16 +62,11 @@ export class MonitoredRelay {
     pinToCore(this.#pid, 'server')
   }
 
-  /** The values of a metric by their labels. */
-  async metric(name: string): Promise<ReadonlyMap<string, number>> {
-    const text = await (await fetch(`${this.url}/metrics`)).text()
-    const found = text.matchAll(new RegExp(`^stocktape_${name}(?:\\{(.*)\\})? (\\d+)$`, 'gm'))
-    return new Map([...found].map(([, labels = '', value]) => [labels, Number(value)]))
-  }
-
   /** The sum of a metric, of those whose labels include this. */
   async metricSum(name: string, label = ''): Promise<number> {
-    return [...(await this.metric(name))].reduce((sum, [labels, value]) => sum + (labels.includes(label) ? value : 0), 0)
+    const text = await (await fetch(`${this.url}/metrics`)).text()
+    const found = text.matchAll(new RegExp(`^stocktape_${name}(?:\\{(.*)\\})? (\\d+)$`, 'gm'))
+    return [...found].reduce((sum, [, labels = '', value]) => sum + (labels.includes(label) ? Number(value) : 0), 0)
   }
 
   /** Open files and sockets. */
@@ -81,11 +76,6 @@ export class MonitoredRelay {
 
   get residentBytes(): number {
     return residentBytesOf(this.#pid)
-  }
-
-  /** Processor time used so far, in seconds. */
-  get cpuSeconds(): number {
-    return cpuSecondsOf(this.#pid)
   }
 
   /**
@@ -165,17 +155,13 @@ export class MonitoredRelay {
 
   /** The log lines that are errors. */
   get errorLines(): readonly string[] {
-    return this.logLines.filter((line) => JSON.parse(line).level >= ERROR_LEVEL)
+    const lines = this.printedErrors.split('\n').filter((line) => line.startsWith('{'))
+    return lines.filter((line) => JSON.parse(line).level >= ERROR_LEVEL)
   }
 
   /** All that the process printed as an error, the log included. */
   get printedErrors(): string {
     return this.#program.stderr
-  }
-
-  /** All log lines. */
-  get logLines(): readonly string[] {
-    return this.#program.stderr.split('\n').filter((line) => line.startsWith('{'))
   }
 }
 

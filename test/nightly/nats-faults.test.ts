@@ -43,6 +43,21 @@ async function receiveMore(listener: TestListener, count: number): Promise<void>
   await listener.until(() => idsOf(listener).length >= before + count, `${count} more updates`)
 }
 
+/** A cluster under traffic, and a listener of its first edge that has received some updates. */
+async function openBusyCluster(test: TestContext, size: Parameters<typeof openCluster>[2] = {}, since = 'now') {
+  const cluster = await openCluster(test, await openBusyDevnet(test), size)
+  const [[ingester], [edge]] = [cluster.ingesters, cluster.edges] as [[ClusterMember], [ClusterMember]]
+  const listener = await listen(test, edge, since)
+  await receiveMore(listener, 20)
+  return { ...cluster, cluster, ingester, edge, listener }
+}
+
+/** A listener has received every update, each after the one before it, over one connection. */
+function expectWhole(listener: TestListener): void {
+  expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+  expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
+}
+
 /** The ingester that writes, and the other one. */
 async function leaderFirst({ ingesters: [one, other] }: RelayCluster): Promise<readonly [ClusterMember, ClusterMember]> {
   if (!one || !other) throw new Error('two ingesters are needed')
@@ -82,11 +97,8 @@ describe.skipIf(!hasNats)('over NATS', () => {
     async (fault, test) => {
       const clock = { CLOCK_STEPS_MS: String(HOUR_MS), NODE_OPTIONS: `--import ${settableDate}` }
       const settings = fault === 'clock an hour ahead' ? clock : {}
-      const cluster = await openCluster(test, await openBusyDevnet(test), { settings })
+      const { cluster, listener } = await openBusyCluster(test, { settings })
       const [leader, other] = await leaderFirst(cluster)
-      const [edge] = cluster.edges as [ClusterMember]
-      const listener = await listen(test, edge)
-      await receiveMore(listener, 20)
       if (fault === 'clock an hour ahead') {
         leader.signal('SIGUSR2')
         await receiveMore(listener, 20)
@@ -108,8 +120,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
       }
       const sequence = idsOf(listener).map(sequenceOf)
       expect(sequence).toEqual(sequence.toSorted((a, b) => a - b))
-      expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
-      expect(listener.messagesOf('gap')).toEqual([])
+      expectWhole(listener)
     },
   )
 
@@ -134,10 +145,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
       ({ nats }) => withStream(nats, ({ streams }) => streams.update(STREAM, { max_msgs: 1e6, discard: DiscardPolicy.Old })),
     ],
   ])('an edge keeps its clients while %s, tells them, and goes on without a gap', async ([, cause, end], test) => {
-    const cluster = await openCluster(test, await openBusyDevnet(test))
-    const [edge] = cluster.edges as [ClusterMember]
-    const listener = await listen(test, edge)
-    await receiveMore(listener, 20)
+    const { cluster, edge, listener } = await openBusyCluster(test)
     await cause(cluster)
     await listener.waitFor('heartbeat', ({ source }) => source === 'down')
     expect(await edge.unreadyReasons()).toEqual(['no updates from NATS: it cannot be reached, or no ingester writes'])
@@ -149,8 +157,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     expect(await edge.unreadyReasons()).toEqual([])
     const isUp = () => listener.messagesOf('heartbeat').at(-1)?.source !== 'down'
     await listener.until(isUp, 'a heartbeat with a source')
-    expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
-    expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
+    expectWhole(listener)
   })
 
   it('ingesters with different lists publish the same keys, and the names of the one that writes', async (test) => {
@@ -173,8 +180,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
       'stage' in update && 'key' in update && update.key ? [update.key] : [],
     )
     expect(new Set(told).size).toBe(told.length)
-    expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
-    expect(listener.messagesOf('gap')).toEqual([])
+    expectWhole(listener)
   })
 
   it('of three servers of NATS any one may go away, with nothing lost or repeated', async (test) => {
@@ -197,8 +203,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     await one.start()
     for (const listener of listeners) {
       await receiveMore(listener, 50)
-      expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
-      expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
+      expectWhole(listener)
     }
   })
 
@@ -219,10 +224,8 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('where the stream is gone, a new epoch begins, and a client that comes back gets a gap', async (test) => {
-    const { nats, edges } = await openCluster(test, await openBusyDevnet(test))
+    const { nats, edges, listener } = await openBusyCluster(test)
     const [edge, otherEdge] = edges as [ClusterMember, ClusterMember]
-    const listener = await listen(test, edge)
-    await receiveMore(listener, 20)
     await nats.kill()
     await nats.wipeStore()
     await nats.start()
@@ -243,10 +246,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('an edge keeps its clients where the stream is gone and no ingester writes', async (test) => {
-    const { nats, ingesters, edges } = await openCluster(test, await openBusyDevnet(test), { ingesters: 1, edges: 1 })
-    const [[ingester], [edge]] = [ingesters, edges] as [[ClusterMember], [ClusterMember]]
-    const listener = await listen(test, edge)
-    await receiveMore(listener, 10)
+    const { nats, ingester, edge, listener } = await openBusyCluster(test, { ingesters: 1, edges: 1 })
     await ingester.kill()
     await nats.kill()
     await nats.wipeStore()
@@ -265,11 +265,8 @@ describe.skipIf(!hasNats)('over NATS', () => {
     ['and the processes keep their folders, a new epoch begins', false] as const,
     ['and the processes lose their folders, numbers go on after all that were given', true] as const,
   ])('where the store goes back %s: no position names two messages', async ([, losesFolders], test) => {
-    const cluster = await openCluster(test, await openBusyDevnet(test))
-    const { nats, ingesters, edges } = cluster
-    const [edge] = edges as [ClusterMember]
-    const listener = await listen(test, edge, 'start')
-    await receiveMore(listener, 50)
+    const { cluster, nats, ingesters, edges, edge, listener } = await openBusyCluster(test, {}, 'start')
+    await receiveMore(listener, 30)
     await nats.copyStore()
     await receiveMore(listener, 100)
     const before = tapeUpdatesOf(listener)
@@ -303,11 +300,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('a message that is no batch is skipped and counted', async (test) => {
-    const cluster = await openCluster(test, await openBusyDevnet(test), { ingesters: 1, edges: 1 })
-    const { nats, ingesters, edges } = cluster
-    const [[ingester], [edge]] = [ingesters, edges] as [[ClusterMember], [ClusterMember]]
-    const listener = await listen(test, edge)
-    await receiveMore(listener, 5)
+    const { cluster, nats, ingester, edge, listener } = await openBusyCluster(test, { ingesters: 1, edges: 1 })
     await withStream(nats, async ({ streams }, publish) => {
       const { state } = await streams.info(STREAM)
       const { data } = (await streams.getMessage(STREAM, { seq: state.last_seq })) ?? {}
@@ -318,8 +311,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     })
     await receiveMore(listener, 50)
     expect(await (await fetch(`${edge.url}/metrics`)).text()).toContain('stocktape_stream_unreadable_total 5')
-    expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
-    expect(listener.messagesOf('gap')).toEqual([])
+    expectWhole(listener)
     // Processes that start later read it, too.
     await ingester.kill()
     await cluster.addEdge('new-edge')
@@ -329,10 +321,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('after a purge of the stream a new edge is soon ready, and a new ingester takes the lead from nobody who lives', async (test) => {
-    const cluster = await openCluster(test, await openBusyDevnet(test), { ingesters: 1, edges: 1 })
-    const [[leader], [edge]] = [cluster.ingesters, cluster.edges] as [[ClusterMember], [ClusterMember]]
-    const listener = await listen(test, edge)
-    await receiveMore(listener, 20)
+    const { cluster, ingester: leader, listener } = await openBusyCluster(test, { ingesters: 1, edges: 1 })
     for (const open of [cluster.addEdge, cluster.addIngester]) {
       await withStream(cluster.nats, ({ streams }) => streams.purge(STREAM))
       const added = await open(`new-${open === cluster.addEdge ? 'edge' : 'ingester'}`)
@@ -342,8 +331,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     }
     await leader.kill()
     await receiveMore(listener, 50)
-    expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
-    expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
+    expectWhole(listener)
   })
 
   it('an edge that is behind what the stream keeps jumps, and its clients get a gap', async (test) => {

@@ -29,7 +29,7 @@ export type NonReaderReply =
   | { readonly done: 'listen' | 'addNonReaders' }
   | ({ readonly done: 'summarize' } & LatencySummary)
   | { readonly done: 'readRemaining'; readonly lastMessages: readonly LastMessage[] }
-  | { readonly done: 'leave'; readonly faults: readonly string[]; readonly received: number }
+  | { readonly done: 'leave'; readonly faults: readonly string[] }
 
 const TRANSPORTS = ['ws', 'sse', 'ndjson'] as const
 /** Clients per local address, far below the relay's bound for one address. */
@@ -87,24 +87,12 @@ async function readRemaining(): Promise<NonReaderReply> {
 async function leave(): Promise<NonReaderReply> {
   for (const { history, connection } of readers) if (connection.socket.destroyed) history.addFault('the relay ended the connection')
   await Promise.all(readers.map(({ connection }) => connection.leave('close')))
-  return {
-    done: 'leave',
-    faults: readers.flatMap(({ history }) => history.faults),
-    received: readers.reduce((sum, { history }) => sum + history.messageCount, 0),
-  }
+  return { done: 'leave', faults: readers.flatMap(({ history }) => history.faults) }
 }
 
 serveCommands<NonReaderCommand, NonReaderReply>(async (command) => {
-  switch (command.do) {
-    case 'listen':
-      return listen(command)
-    case 'addNonReaders':
-      return addNonReaders(command)
-    case 'summarize':
-      return { done: 'summarize', ...latency.takeSummary() }
-    case 'readRemaining':
-      return readRemaining()
-    case 'leave':
-      return leave()
-  }
+  if (command.do === 'listen') return listen(command)
+  if (command.do === 'addNonReaders') return addNonReaders(command)
+  if (command.do === 'summarize') return { done: 'summarize', ...latency.takeSummary() }
+  return command.do === 'leave' ? leave() : readRemaining()
 })

@@ -33,11 +33,6 @@ export type ReceivedSegment = {
 const messagePrefix =
   /^\{"type":"(\w+)","id":"(\w+\.(\d+)(?:\.(\d+))?)","prev":(?:null|"\w+\.(\d+)"),"symbol":"[^"]*","address":(null|"\w+")/
 const PREFIX_BYTES = 256
-/** Lines of text that are not tape messages begin with it. */
-const COMMENT_BYTE = 0x23
-
-export const isComment = (line: Buffer): boolean => line[0] === COMMENT_BYTE
-
 /** A tape message, as far as it is kept. */
 export type TapeMessage = {
   readonly type: string
@@ -62,7 +57,6 @@ export class ReceivedHistory {
   readonly faults: string[] = []
   /** The last position received, where the client would resume. */
   lastPosition: string | null = null
-  messageCount = 0
   readonly #name: string
   readonly #heads = new Map<string, number>()
   #chainedTypes: ReadonlySet<string> = new Set()
@@ -108,7 +102,6 @@ export class ReceivedHistory {
   receive(message: Buffer, { type, position, order, prev, chainName }: TapeMessage): void {
     const segment = this.#segment
     if (!segment) return this.addFault(`got ${position} before it selected anything`)
-    this.messageCount += 1
     const previousOrder = segment.orders.at(-1) ?? segment.from
     if (previousOrder !== null && order <= previousOrder) this.addFault(`got ${position} after ${formatOrder(previousOrder)}`)
     if (this.#chainedTypes.has(type)) {
@@ -120,21 +113,6 @@ export class ReceivedHistory {
     segment.checksums.push(crc32(message))
     segment.to = order
     this.lastPosition = position
-  }
-
-  /** Text lines have no positions, so each connection is a segment of its own that begins with the first line. */
-  receiveLine(line: Buffer, query: string): void {
-    if (isComment(line)) {
-      const [, start] = /^# stocktape\.v1 at (\w+\.\d+), /.exec(line.toString('latin1', 0, PREFIX_BYTES)) ?? []
-      if (start !== undefined) this.beginSegment(`${query}&since=${start}&format=text`, 0)
-      return
-    }
-    const segment = this.#segment
-    if (!segment) return this.addFault('got a line before the first comment')
-    this.messageCount += 1
-    segment.to = (segment.to ?? 0) + 1
-    segment.orders.push(segment.to)
-    segment.checksums.push(crc32(line))
   }
 
   addFault(description: string): void {

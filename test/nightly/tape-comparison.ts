@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { formatRequest } from '../integration/http/raw-connection.ts'
 import { openStream, type RelayAddress } from './crowd-connection.ts'
-import { formatOrder, isComment, parseTapeMessage, type ReceivedSegment, seqOfOrder, type TapeOrder } from './received-history.ts'
+import { formatOrder, parseTapeMessage, type ReceivedSegment, seqOfOrder, type TapeOrder } from './received-history.ts'
 
 /** What the tape contains for a selection. */
 type TapeContent = { readonly orders: readonly TapeOrder[]; readonly checksums: readonly number[] }
@@ -9,10 +9,9 @@ type TapeContent = { readonly orders: readonly TapeOrder[]; readonly checksums: 
 /** The part of the tape that is compared: after a position, up to an order. */
 type TapeRange = { readonly since: string; readonly to: TapeOrder }
 
-/** Reads that part for a selection, while more is written or not. Text is read from the start in its query up to the present. */
+/** Reads that part for a selection, while more is written or not. */
 function readTapeRange(address: RelayAddress, query: string, { since, to }: TapeRange): Promise<TapeContent> {
-  const isText = query.endsWith('format=text')
-  const path = `/v1/stream?${query}&snapshot=false${isText ? '' : `&format=ndjson&since=${since}`}`
+  const path = `/v1/stream?${query}&snapshot=false&format=ndjson&since=${since}`
   const orders: TapeOrder[] = []
   const checksums: number[] = []
   return new Promise((resolve, reject) => {
@@ -22,19 +21,20 @@ function readTapeRange(address: RelayAddress, query: string, { since, to }: Tape
       else reject(new Error(`${path}: ${fault}`))
     }
     const takeLine = (line: Buffer) => {
-      const isLive = line.toString('latin1', 0, 13) === (isText ? '# live after ' : '{"type":"live')
-      if (isLive) return done()
-      const tapeMessage = isText ? null : parseTapeMessage(line)
-      if (tapeMessage && tapeMessage.order > to) return done()
-      if (!tapeMessage && (!isText || isComment(line))) return
-      orders.push(tapeMessage?.order ?? orders.length + 1)
+      if (line.toString('latin1', 0, LIVE.length) === LIVE) return done()
+      const tapeMessage = parseTapeMessage(line)
+      if (!tapeMessage) return
+      if (tapeMessage.order > to) return done()
+      orders.push(tapeMessage.order)
       checksums.push(crc32(line))
     }
     const handlers = { message: takeLine, refused: (head: string) => done(head) }
-    const socket = openStream(address, isText ? 'text' : 'ndjson', [formatRequest(`GET ${path}`)], handlers)
+    const socket = openStream(address, 'ndjson', [formatRequest(`GET ${path}`)], handlers)
     socket.on('close', () => done('ended early'))
   })
 }
+
+const LIVE = '{"type":"live'
 
 /** Compares received messages with the tape. */
 export class TapeComparison {
@@ -43,7 +43,7 @@ export class TapeComparison {
 
   /** Reads the tape once for each selection, with one read at a time from each address. */
   async readTapes(segments: readonly ReceivedSegment[], addresses: readonly RelayAddress[], epoch: string): Promise<void> {
-    const orders = segments.flatMap(({ query, from, to }) => (query.endsWith('format=text') ? [] : [from, to]))
+    const orders = segments.flatMap(({ from, to }) => [from, to])
     const published = orders.filter((order) => order !== null)
     const least = seqOfOrder(published.reduce((least, order) => Math.min(least, order), Number.MAX_SAFE_INTEGER))
     // From one number earlier: a segment may begin inside the messages of a seal.
@@ -56,10 +56,6 @@ export class TapeComparison {
       }
     }
     await Promise.all(addresses.map(readNextTapes))
-  }
-
-  get queryCount(): number {
-    return this.#tapes.size
   }
 
   /** The first difference between a segment and the tape; null if there is none. */

@@ -32,7 +32,7 @@ export class WellBehavedClient {
   }
 
   /** Goes on for as long as the attack, and once more after it; how long the slowest update and the slowest answer took. */
-  async useDuring(attack: Promise<unknown>): Promise<{ readonly rounds: number; readonly slowestMs: number }> {
+  async useDuring(attack: Promise<unknown>): Promise<number> {
     let isOver = false
     const over = attack.finally(() => {
       isOver = true
@@ -41,7 +41,7 @@ export class WellBehavedClient {
     while (!isOver) rounds.push(await this.#round())
     await over
     rounds.push(await this.#round())
-    return { rounds: rounds.length, slowestMs: Math.max(...rounds) }
+    return Math.max(...rounds)
   }
 
   /** The amounts of the transfers: as they were made, and as each listener received them. */
