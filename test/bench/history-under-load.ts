@@ -84,7 +84,7 @@ export class HistoryUnderLoad {
     return this.#summarize()
   }
 
-  /** The same while a long answer is read to its end. */
+  /** Measures the delivery to live listeners while a long answer is read to its end. */
   async measureExport(path: string): Promise<LiveFigures & { readonly seconds: number }> {
     await this.#summarize()
     const from = performance.now()

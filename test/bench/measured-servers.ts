@@ -41,7 +41,7 @@ type RelayOptions = {
   readonly settings?: NodeJS.ProcessEnv
   /** The folder of its source. */
   readonly dir?: string
-  /** Whether it is an ingester over NATS, whose listeners are on an edge. The ingester is what is measured. */
+  /** True: an ingester over NATS is measured, and its listeners are on an edge. */
   readonly isOverNats?: boolean
   /** Puts a tape into its data folder before it starts. */
   readonly fill?: (dir: string, upstream: { readonly tokens: readonly TokenName[]; readonly head: number }) => Promise<void>

@@ -5,7 +5,7 @@ import { openRelay, startPeer } from './measured-servers.ts'
 import { type PinnedProcess, PinnedWorker } from './pinned-processes.ts'
 import type { Figures, Report } from './results.ts'
 
-/** What a relay does besides giving work to many listeners. */
+/** Benchmarks of the ingest, of reads over JSON-RPC and of history queries: what is no fan-out. */
 
 const rates = { ingest: [100, 1_000, 10_000, 20_000], nats: [1_000, 10_000] } as const
 const [INGEST_TOKENS, INGEST_LISTENERS] = [10, 10]
@@ -20,7 +20,7 @@ const workOf = (rate: number, ms: number): Work => ({
   ...{ burst: (rate * FLASHBLOCK_MS) / 1_000, everyMs: FLASHBLOCK_MS, bursts: ms / FLASHBLOCK_MS, blockMs: BLOCK_MS },
 })
 
-/** What a pushed log costs, its seal included, at each rate: to one relay, or to an ingester whose tape is over NATS. */
+/** Measures the cost of a pushed log with its seal, at each rate: in one relay, or in an ingester whose tape is over NATS. */
 export async function measureIngest(part: 'ingest' | 'nats', dir: string, report: Report): Promise<void> {
   for (const rate of rates[part]) {
     const opening = openRelay({ tokens: INGEST_TOKENS, settings, dir, isOverNats: part === 'nats' })

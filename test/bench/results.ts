@@ -2,7 +2,7 @@ import { median } from './percentiles.ts'
 
 export const print = (line = ''): void => void process.stdout.write(`${line}\n`)
 
-/** What one server achieved in one round, by the name of each figure. */
+/** The figures of one server in one round, by their names. */
 export type Figures = Readonly<Record<string, number>>
 export type Report = (table: string, row: string, figures: Figures) => void
 
@@ -11,7 +11,7 @@ const COLUMN_CHARS = 13
 /** Figures that say what a server costs or how long it takes: these are compared. */
 const comparedFigure = /µs|p50|p99|writes|KiB/i
 
-/** What is asked: a figure of a row, or its ratio to that of another row, is at most this. Null where it is only printed. */
+/** A limit of a figure, or of its ratio to that of another row. Null: it is only printed. */
 type Asked = readonly [table: string, figure: string, row: string, other: string | null, atMost: number | null]
 const asked: readonly Asked[] = [
   ['ws', 'CPU µs', 'relay', 'C floor', 1.5],

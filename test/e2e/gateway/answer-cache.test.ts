@@ -7,7 +7,7 @@ import { rpcCall } from '../../unit/devnet/devnet-client.ts'
 import { highLimits, quantity, throughRelay } from './node-and-gateway.ts'
 import { RpcTestClient } from './rpc-test-client.ts'
 
-/** What the test sends at once, from this many clients. */
+/** Calls that the test sends at once, and the clients that send them. */
 const [CALLERS, CLIENTS] = [1_000, 20]
 
 type RpcQuery = readonly [method: string, ...params: unknown[]]

@@ -103,7 +103,7 @@ it('a batch over the bound is refused with a sentence that viem and ethers pass 
     expect(outcome).toMatchObject({ reason: { error: { message } } })
 })
 
-/** What a library receives: the numbers of blocks, and the positions of all logs and of those of a token. */
+/** Blocks by number, and logs by position, that a library received: all logs, and those of one token. */
 type Received = { readonly blocks: number[]; readonly logs: string[]; readonly ofToken: string[]; readonly failures: unknown[] }
 const nothing = (): Received => ({ blocks: [], logs: [], ofToken: [], failures: [] })
 

@@ -136,7 +136,7 @@ describe('subscriptions on one connection', () => {
   })
 })
 
-// What is sent, sent again and removed is proved by the tests of the parts and by a law of the simulation.
+// Logs that are sent, repeated and removed have unit tests, and a law of the simulation.
 describe('an upstream that repeats logs', () => {
   it('in another order is passed on in that order', async () => {
     const { stack, devnet, client, pending, logs } = await open()

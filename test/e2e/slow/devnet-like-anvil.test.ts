@@ -134,7 +134,7 @@ class Interview {
     return result ?? error?.code
   }
 
-  /** What a subscription sends when the story goes on, and the answer to its end. */
+  /** Returns the messages of a subscription in the next chapter, and the answer when it is ended. */
   async subscribed(...params: unknown[]): Promise<readonly unknown[]> {
     const link = await openSocket(this.node)
     const { result } = await link.subscribe(...params)
