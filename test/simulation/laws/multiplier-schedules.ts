@@ -54,6 +54,11 @@ export class MultiplierSchedules implements Law {
     const { chain } = this.#context
     const head = chain.block(chain.head)
     this.#chainTime = Math.max(this.#chainTime, head?.timestamp ?? 0, chain.pendingBlock.timestamp)
+    for (const { update } of entries) {
+      // A contract's own log says which value it had before: also where the schedule's end was in a hole.
+      const fact = (update.type === 'amend' ? update.update : update) as Fact
+      if (fact.type === 'multiplier' && fact.source === 'log') this.#addEffective(fact.address, fact.previous)
+    }
     for (const [index, { update }] of entries.entries()) {
       if (isIntroduction(entries, index)) continue
       if (update.type === 'multiplier' && update.source !== 'log') this.#checkEffective(update)
