@@ -4,7 +4,7 @@ import { gateFiles, patience, slowFiles } from './test/long-tests.ts'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/conformance/**', 'test/e2e/slow/**', 'test/nightly/**', ...slowFiles, ...gateFiles],
+    exclude: ['**/node_modules/**', 'test/conformance/**', 'test/e2e/slow/**', 'test/nightly/**', ...slowFiles, ...gateFiles],
     testTimeout: 20_000,
     ...patience,
     maxWorkers: 2,

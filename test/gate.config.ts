@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
 import { chosenSlice, filesOfSlice, groups, patience } from './long-tests.ts'
 
@@ -23,6 +24,6 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     ...patience,
-    reporters: ['default', './test/support/minutes-report.ts'],
+    reporters: ['default', join(import.meta.dirname, 'support/minutes-report.ts')],
   },
 })

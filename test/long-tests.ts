@@ -10,7 +10,10 @@ import { missingPackages } from './support/debian-programs.ts'
 const SLICES = 6
 
 /** Waits end with their event. Their limit is the same on every machine, and longer than any event takes. */
-export const patience = { setupFiles: ['test/support/patient-waits.ts'], expect: { poll: { timeout: 15_000 } } }
+export const patience = {
+  setupFiles: [join(import.meta.dirname, 'support/patient-waits.ts')],
+  expect: { poll: { timeout: 15_000 } },
+}
 
 type Group = {
   readonly include: readonly string[]
@@ -58,7 +61,7 @@ export const groups: Readonly<Record<string, Group>> = {
     workers: 2,
     order: 1,
     env: { STOCKTAPE_FORM: 'built' },
-    globalSetup: ['test/support/built-setup.ts'],
+    globalSetup: [join(import.meta.dirname, 'support/built-setup.ts')],
     isInEachLanding: true,
   },
   // A third worker saves a minute of all slices, and lets waits end too early on a slow machine.
@@ -124,7 +127,5 @@ function sourcesOf(files: Iterable<string>): readonly string[] {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const chosen = filesOfSlice(chosenSlice())
-  const setups = [...chosen].flatMap(([group, files]) => (files.length > 0 ? (groups[group]?.globalSetup ?? []) : []))
-  process.stdout.write(`${missingPackages(sourcesOf([...chosen.values(), setups].flat()))}\n`)
+  process.stdout.write(`${missingPackages(sourcesOf([...filesOfSlice(chosenSlice()).values()].flat()))}\n`)
 }

@@ -3,6 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'vite'
 import { documents } from '../docs/documents.ts'
+import { version } from '../lib/version.ts'
 
 /** Builds dist: main.js, the chunks that it loads on demand, and the files that they read. The program then needs no packages. */
 
@@ -32,6 +33,12 @@ export const documents = new Map(
   JSON.parse(read('index.json')).map(([path, name, document]) => [path, lazily(document, name)]),
 )`
 
+/** All that the program reads of the manifest. */
+const ownVersion: Plugin = {
+  name: 'own version',
+  load: (id) => (id === join(root, 'package.json') ? JSON.stringify({ version }) : null),
+}
+
 /** Lets a bundled module find its files in dist, at the paths that they have in src. */
 const ownPlaces: Plugin = {
   name: 'own places',
@@ -50,7 +57,7 @@ const result = await build({
   publicDir: false,
   // Ignores settings of PostCSS in folders above the source.
   css: { postcss: {} },
-  plugins: [builtDocuments, ownPlaces],
+  plugins: [builtDocuments, ownVersion, ownPlaces],
   ssr: { noExternal: true },
   build: {
     ssr: join(src, 'main.ts'),

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const licenseFiles = ['dist/licenses.md', 'dist/board/licenses.md']
 
-type Component = { readonly 'bom-ref': string; readonly properties: readonly unknown[] }
+type Component = { readonly 'bom-ref': string }
 type Bom = {
   readonly metadata: { readonly component: Component }
   readonly components: readonly Component[]
@@ -25,10 +25,7 @@ const bundled = new Set(
 const json = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--package-lock-only'], { cwd: root, maxBuffer: 2 ** 26 })
 const bom: Bom = JSON.parse(String(json))
 const { metadata } = bom
-// Removes the mark of a development dependency, which npm puts on all bundled packages.
-const components = bom.components
-  .filter((component) => bundled.has(component['bom-ref']))
-  .map((part) => ({ ...part, properties: [] }))
+const components = bom.components.filter((component) => bundled.has(component['bom-ref']))
 if (components.length !== bundled.size) throw new Error(`npm knows ${components.length} of the ${bundled.size} packages in dist`)
 const dependencies = bom.dependencies
   .filter(({ ref }) => bundled.has(ref) || ref === metadata.component['bom-ref'])

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -131,10 +131,13 @@ async function tryAll(mutants: readonly Mutant[], chosen: readonly Layer[]): Pro
   await Promise.all(Array.from({ length: COPIES }, work))
 }
 
+const isOwn = (path: string): boolean => basename(path) !== 'node_modules'
+
 function copyProject(): string {
   const copy = mkdtempSync(join(tmpdir(), 'stocktape-mutant-'))
-  for (const name of [...copiedNames, ...copiedToo]) cpSync(join(ROOT, name), join(copy, name), { recursive: true })
-  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+  for (const name of [...copiedNames, ...copiedToo]) cpSync(join(ROOT, name), join(copy, name), { recursive: true, filter: isOwn })
+  for (const modules of ['node_modules', 'test/node_modules'])
+    if (existsSync(join(ROOT, modules))) symlinkSync(join(ROOT, modules), join(copy, modules))
   return copy
 }
 

@@ -13,8 +13,9 @@ export class PackedPackage {
   readonly root = join(this.folder, 'node_modules/stocktape')
 
   constructor() {
-    const pack = ['pack', '--silent', '--pack-destination', this.folder]
-    const tarball = execFileSync('npm', pack, { cwd: repositoryRoot, encoding: 'utf8' }).trim().split('\n').at(-1) ?? ''
+    execFileSync('npm', ['run', '--silent', 'build'], { cwd: repositoryRoot })
+    const pack = ['pack', '--silent', '--pack-destination', this.folder, './dist']
+    const tarball = execFileSync('npm', pack, { cwd: repositoryRoot, encoding: 'utf8' }).trim()
     writeFileSync(join(this.folder, 'package.json'), '{"type":"module"}')
     const install = ['install', tarball, '--prefer-offline', '--no-audit', '--no-fund']
     execFileSync('npm', install, { cwd: this.folder, stdio: 'pipe' })

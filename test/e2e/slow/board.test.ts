@@ -384,7 +384,7 @@ describe('the pages', () => {
     const terminal = (command: string) => ['script', '-qec', command, '/dev/null'] as const
     const programs = [
       ['curl', (text: string) => ['sh', '-c', text] as const],
-      ['wscat', (text: string) => terminal(text.replace('npx wscat', join(repositoryRoot, 'node_modules/.bin/wscat')))],
+      ['wscat', (text: string) => terminal(text.replace('npx wscat', join(repositoryRoot, 'test/node_modules/.bin/wscat')))],
       ['TypeScript', () => [process.execPath, 'program.mts'] as const],
       ['Python', () => ['python3', '-u', 'program.py'] as const],
     ] as const

@@ -23,7 +23,7 @@ vi.setConfig({ testTimeout: 2 * TEST_TIMEOUT_MS })
 
 const project = fileURLToPath(new URL('../../..', import.meta.url))
 /** Programs from npm. */
-const bin = join(project, 'node_modules/.bin')
+const bin = ['test/node_modules/.bin', 'node_modules/.bin'].map((folder) => join(project, folder)).join(':')
 const POLLING_MS = 50
 
 let browser: Browser
@@ -159,9 +159,9 @@ it('each shell snippet works as pasted', async (test) => {
   for (const { name, prints, ends } of shellSnippets) {
     const folder = await createTempFolder(test)
     const line = copied.get(name) ?? ''
-    // wscat exits without a terminal, so it gets one. It is the project's own, so nothing is downloaded.
+    // wscat exits without a terminal, so it gets one. It is a package of the tests, so nothing is downloaded.
     const program = line.startsWith('npx')
-      ? startProgram(test, ['script', '-qec', line, '/dev/null'], project)
+      ? startProgram(test, ['script', '-qec', line, '/dev/null'], join(project, 'test'))
       : startProgram(test, ['bash', '-c', line], folder)
     if (prints) await program.waitForOutput('stdout', prints)
     else {

@@ -4,7 +4,7 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { compile } from 'svelte/compiler'
 import { type Alias, build, type Plugin } from 'vite'
-import packageJson from '../../../package.json' with { type: 'json' }
+import { packageExports } from '../../../src/build/package-exports.ts'
 import { createTempFolder } from '../../support/child-program.ts'
 import { serve } from '../../support/loopback-server.ts'
 import type { TestLifecycle } from '../../support/test-stack.ts'
@@ -27,8 +27,10 @@ export class ExampleSite {
     const folder = installed ?? (await createTempFolder(test))
     const modules = join(folder, 'node_modules')
     await mkdir(join(modules, '@types'), { recursive: true })
-    for (const name of packages)
-      if (!existsSync(join(modules, name))) await symlink(join(root, 'node_modules', name), join(modules, name))
+    for (const name of packages.filter((name) => !existsSync(join(modules, name)))) {
+      const [place = ''] = ['test/node_modules', 'node_modules'].map((of) => join(root, of, name)).filter(existsSync)
+      await symlink(place, join(modules, name))
+    }
     if (!installed) await installLibrary(folder)
     const url = await serve(test.onTestFinished, ({ url = '/' }, response) => {
       response.setHeader('content-type', types[extname(url)] ?? 'text/plain')
@@ -63,8 +65,8 @@ export class ExampleSite {
 /** Puts the library into a folder, as `npm install` does. */
 export async function installLibrary(folder: string): Promise<void> {
   const root = join(folder, 'node_modules/stocktape')
-  await bundle(source('client'), join(root, 'dist/client/index.js'))
-  await writeFile(join(root, 'package.json'), JSON.stringify({ type: 'module', exports: packageJson.exports }))
+  await bundle(source('client'), join(root, 'client/index.js'))
+  await writeFile(join(root, 'package.json'), JSON.stringify({ type: 'module', exports: packageExports }))
 }
 
 /** What svelte's own plugin does, for one component. */

@@ -2,6 +2,7 @@ import { existsSync, globSync, readdirSync, readFileSync, statSync } from 'node:
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import packageJson from '../../../package.json' with { type: 'json' }
+import lock from '../../../package-lock.json' with { type: 'json' }
 import { recipes } from '../../../src/docs/recipes.ts'
 import { ORIGIN } from '../../../src/docs/snippets.ts'
 import { loadBoard } from '../../support/board-page.ts'
@@ -36,19 +37,12 @@ describe('the files of the package', () => {
   it('are the program, and the declarations of what can be imported', () => {
     const all = files('**/*').filter((file) => statSync(join(installed.root, file)).isFile())
     expect(all).toEqual(
-      expect.arrayContaining([
-        'dist/main.js',
-        'dist/serve.js',
-        'dist/client/index.d.ts',
-        'dist/licenses.md',
-        'LICENSE',
-        'README.md',
-      ]),
+      expect.arrayContaining([...['main.js', 'serve.js', 'client/index.d.ts', 'licenses.md', 'LICENSE', 'README.md']]),
     )
     expect(all.filter((file) => /\.map$|(^|\/)tests?\/|\.test\.|(?<!\.d)\.tsx?$/.test(file))).toEqual([])
-    expect(files('dist/**/*.d.ts').filter((file) => !/^dist\/(client|react|generated)\//.test(file))).toEqual([])
+    expect(files('**/*.d.ts').filter((file) => !/^(client|react|generated)\//.test(file))).toEqual([])
     expect(
-      files('dist/{client,react,generated}/**/*.js').filter((file) =>
+      files('{client,react,generated}/**/*.js').filter((file) =>
         readFileSync(join(installed.root, file), 'utf8').includes('sourceMappingURL'),
       ),
     ).toEqual([])
@@ -63,10 +57,27 @@ describe('the files of the package', () => {
       (file) => /\.(?!tsx?$)\w+$/.test(file) && !file.startsWith('board/'),
     )
     expect(read).toContain('protocol/README.md')
-    const missing = read.filter((file) => file !== 'tsconfig.json' && !existsSync(join(installed.root, 'dist', file)))
+    const missing = read.filter((file) => file !== 'tsconfig.json' && !existsSync(join(installed.root, file)))
     expect(missing).toEqual([])
     const bytes = files('**/*').map((file) => statSync(join(installed.root, file)).size)
     expect(bytes.reduce((sum, size) => sum + size)).toBeLessThan(SIZE_BOUND_BYTES)
+  })
+})
+
+describe('what the manifest says', () => {
+  it('is all that the program and the board hold: no package that an audit of production would not see', () => {
+    const licenses = ['licenses.md', 'board/licenses.md'].map((file) => readFileSync(join(installed.root, file), 'utf8'))
+    const bundled = [...licenses.join('\n').matchAll(/^## (\S+) - /gm)].map(([, name]) => name)
+    const isForDevelopment = new Map(Object.entries(lock.packages).map(([path, entry]) => [path, 'dev' in entry]))
+    expect(bundled).toEqual(expect.arrayContaining(['ws', 'viem', 'preact']))
+    expect(bundled.filter((name) => isForDevelopment.get(`node_modules/${name}`) !== false)).toEqual([])
+  })
+
+  it('leads to files: every link of its README has an address', () => {
+    const readme = readFileSync(join(installed.root, 'README.md'), 'utf8')
+    expect(
+      [...readme.matchAll(/\]\(([^)]+)\)|(?:src|srcset)="([^"]+)"/g)].map(([, link, source]) => link ?? source),
+    ).not.toContainEqual(expect.not.stringMatching(/^(https?:|#)/))
   })
 })
 
@@ -87,7 +98,7 @@ describe('the program of the package', () => {
 
   it('serves the board, built, and has the licenses of what is in its script', async () => {
     expect(await loadBoard(url)).toContain('pendingLogs')
-    const licenses = readFileSync(join(installed.root, 'dist/board/licenses.md'), 'utf8')
+    const licenses = readFileSync(join(installed.root, 'board/licenses.md'), 'utf8')
     expect([...licenses.matchAll(/^## (\S+)/gm)].map(([, name]) => name)).toEqual(['preact', 'uplot'])
   })
 

@@ -1,0 +1,9 @@
+const entry = (folder: string) => ({ types: `./${folder}/index.d.ts`, default: `./${folder}/index.js` })
+
+/** Modules that users of the package import, at their places in dist. */
+export const packageExports = {
+  '.': entry('client'),
+  './client': entry('client'),
+  './react': entry('react'),
+  './package.json': './package.json',
+}
