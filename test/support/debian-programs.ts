@@ -2,6 +2,7 @@ import { globSync } from 'node:fs'
 
 /** The programs and libraries of Debian that tests use: where each is, and the packages that it needs. */
 const programs = {
+  buildah: ['/usr/bin/buildah', 'buildah'],
   cc: ['/usr/bin/cc', 'gcc libc6-dev'],
   chromium: ['/usr/bin/chromium', 'chromium'],
   curl: ['/usr/bin/curl', 'curl'],
@@ -9,6 +10,7 @@ const programs = {
   go: ['/usr/bin/go', 'golang-go'],
   haproxy: ['/usr/sbin/haproxy', 'haproxy'],
   jq: ['/usr/bin/jq', 'jq'],
+  mmdebstrap: ['/usr/bin/mmdebstrap', 'mmdebstrap'],
   nats: ['/usr/sbin/nats-server', 'nats-server'],
   nginx: ['/usr/sbin/nginx', 'nginx-light'],
   openssl: ['/usr/bin/openssl', 'openssl'],
