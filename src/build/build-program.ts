@@ -39,13 +39,16 @@ const ownVersion: Plugin = {
   load: (id) => (id === join(root, 'package.json') ? JSON.stringify({ version }) : null),
 }
 
-/** Lets a bundled module find its files in dist, at the paths that they have in src. */
+/** Lets a bundled module find its files: what the build makes beside the chunks, all else at the paths that it has in src. */
 const ownPlaces: Plugin = {
   name: 'own places',
   transform(code, id) {
     if (!id.startsWith(`${src}/`) || !code.includes('import.meta.url')) return null
     const place = `new URL('./${relative(src, id).replace(/\.ts$/, '.js')}', import.meta.url)`
-    return { code: code.replaceAll('import.meta.url', place), map: null }
+    const moved = code.replaceAll(/(?:["'][./]+\/dist\/([^"']+)["'], )?import\.meta\.url/g, (_, built) =>
+      built ? `'./${built}', import.meta.url` : place,
+    )
+    return { code: moved, map: null }
   },
 }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, cpSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -170,8 +170,8 @@ it('an idle relay has little in memory', async (test) => {
 
 /** The process of the program itself, below those of buildah. */
 function pidOfRelay(pid = relay.pid): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
-  return existsSync(`/proc/${pid}/exe`) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('node\0')
-    ? pid
-    : pidOfRelay(Number(children[0]))
+  if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('node\0')) return pid
+  const [child] = globSync(`/proc/${pid}/task/*/children`).flatMap((file) => readFileSync(file, 'utf8').match(/\d+/g) ?? [])
+  if (!child) throw new Error(`no process of the program below ${relay.pid}`)
+  return pidOfRelay(Number(child))
 }
