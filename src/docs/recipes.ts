@@ -53,7 +53,9 @@ const programRecipes: readonly Recipe[] = [
 const ledger: Recipe = {
   id: 'ledger',
   title: 'Keep a ledger',
+  source: program('ledger.py').trimEnd(),
   paragraphs: [
+    'The program keeps the balances of one token in a SQLite file, in raw units, with the standard library of Python 3.8 or later. It begins after the block that it prints first: add the balances of that block, which a node knows. It prints a line for each block with movements. A block is proven if the movements of its seal are exactly those in the file. A line says not proven, and why, as long as any message since the beginning may be missing. The rules of such a ledger:',
     'Listen without value filters and with stage=preconfirmed. Keep two tables: facts by key, and the last id of every pair of address and type.',
     'The proof: the prev of each message is the last id of its pair. If prev is a different id, a message is missing and no gap announced it. The proof of a pair begins with its first message and says nothing about earlier ones, unless the prev of that message is null. A snapshot proves nothing about single messages. If you name types, also name seal, retract and amend.',
     'A movement opens its key. A seal that lists the key, or a retract, ends it. If the entry of the key in types of the seal is part, the seal does not count: after a reorg the log of a retracted fact may be part of another fact. A retracted key may be published again, which opens it again. An amend replaces the content of its key. Ignore seals, retracts and amends of keys that you do not have: with the default types you also receive those of approvals, of other logs, and of facts from before your first message. If you already have the id of a message, your own reconnect repeated it: drop it.',

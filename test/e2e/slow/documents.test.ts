@@ -148,7 +148,7 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
 /** Snippets that run in a browser or as programs. */
 const otherSnippets = [
   ...['listen-browser', 'listen-typescript', 'listen-python', 'listen-go', 'recipe-page', 'recipe-retract'],
-  ...['page-library', 'react', 'vue', 'svelte', 'chart', 'event-source', 'viem'].map((id) => `recipe-${id}`),
+  ...['page-library', 'react', 'vue', 'svelte', 'chart', 'event-source', 'viem', 'ledger'].map((id) => `recipe-${id}`),
 ]
 
 it('each shell snippet works as pasted', async (test) => {
@@ -334,6 +334,7 @@ it.each([
   ['typescript', 20],
   ['python', 90],
   ['go', 150],
+  ['ledger', 120],
   ['page-library', 15],
   ['react', 30],
   ['event-source', 30],
