@@ -1,5 +1,5 @@
 """Keeps a ledger of one token in a SQLite file, and proves it block by block. Arguments: token, URL of the relay, file."""
-import hashlib, http.client, json, random, sqlite3, sys, time, urllib.error, urllib.parse, urllib.request
+import hashlib, http.client, json, random, re, sqlite3, sys, time, urllib.error, urllib.parse, urllib.request
 
 TOKEN, URL, FILE = sys.argv[1:] + ["AAPLc", "http://127.0.0.1:8080", "ledger.sqlite"][len(sys.argv) - 1 :]
 MOVEMENTS = ["transfer", "mint", "burn", "seize"]
@@ -81,7 +81,7 @@ def handle(message):
         put("notes", "begin", max(filter(None, message["head"].values())) + 1)
         print(f"begins after block {get('notes', 'begin')}", flush=True)
     elif kind == "gap" and message["backfill"]:
-        follow(f"{message['backfill']}&format=ndjson")
+        fill(f"{message['backfill']}&limit=1000")
     elif kind == "gap":
         put("doubts", f"after {message['after']}", message["reason"])
         db.execute("DELETE FROM notes WHERE name <> 'begin'")
@@ -93,19 +93,26 @@ def handle(message):
         put("notes", "position", place)
 
 
-def follow(path):
-    """Handles each line in one transaction with its position, so that a crash loses both or neither."""
-    with urllib.request.urlopen(URL + path, timeout=3 * HEARTBEAT_S) as lines:
-        for line in lines:
-            with db:
-                handle(json.loads(line))
+def fill(path):
+    """Reads the messages of a gap, page by page."""
+    while path:
+        with urllib.request.urlopen(URL + path, timeout=30) as answer:
+            page = json.load(answer)
+        for message in page["events"]:
+            handle(message)
+        path = page["next"] and re.sub("after=[^&]*", "after=" + page["next"], path)
 
 
 types = ",".join(MOVEMENTS + ["seal", "retract", "amend", "hole"])
 query = {"symbols": TOKEN, "types": types, "snapshot": "false", "format": "ndjson", "heartbeat": HEARTBEAT_S}
 while True:
     try:
-        follow("/v1/stream?" + urllib.parse.urlencode({**query, "since": get("notes", "position") or "now"}))
+        url = f"{URL}/v1/stream?" + urllib.parse.urlencode({**query, "since": get("notes", "position") or "now"})
+        # A relay that is silent for three heartbeats is gone.
+        with urllib.request.urlopen(url, timeout=3 * HEARTBEAT_S) as stream:
+            for line in stream:
+                with db:  # One transaction: a crash loses a message and its position, or neither.
+                    handle(json.loads(line))
     except urllib.error.HTTPError as refusal:
         if refusal.code != 429 and refusal.code < 500:
             sys.exit(refusal.read().decode())  # Any other refusal would be repeated.

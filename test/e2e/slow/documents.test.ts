@@ -334,7 +334,7 @@ it.each([
   ['typescript', 20],
   ['python', 90],
   ['go', 150],
-  ['ledger', 120],
+  ['ledger', 125],
   ['page-library', 15],
   ['react', 30],
   ['event-source', 30],
