@@ -1,0 +1,158 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { toEventSelector } from 'viem/utils'
+import { expect, it, type TestContext, vi } from 'vitest'
+import type { Devnet } from '../../../src/devnet/devnet.ts'
+import { type Hex, toWord, ZERO_ADDRESS } from '../../../src/lib/hex.ts'
+import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
+import { needPrograms, pathOf } from '../../support/debian-programs.ts'
+import { TcpProxy } from '../../support/tcp-proxy.ts'
+import { openDevnet } from '../../support/test-stack.ts'
+import { ALICE, BOB, CAROL } from '../../unit/devnet/devnet-client.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
+
+needPrograms('python')
+
+vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
+
+/** Less than a long absence misses, so that the ledger must read the history. */
+const [MAX_REPLAY, LONG_ABSENCE_BLOCKS] = [20, 6]
+const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
+const MEMO: Hex = `0x${'01'.repeat(32)}`
+
+/** A devnet, a relay on it, and the ledger, which reaches the relay through a proxy. */
+async function openStack(test: TestContext) {
+  const devnet = await openDevnet({ pace: 'manual' }, test)
+  const relay = await DeployedRelay.open(test, devnet, { MAX_REPLAY: String(MAX_REPLAY) })
+  const proxy = await TcpProxy.open(Number(new URL(relay.url).port))
+  test.onTestFinished(() => proxy.close())
+  const file = join(await createTempFolder(test), 'ledger.sqlite')
+  const startLedger = () => {
+    const url = `http://127.0.0.1:${proxy.port}`
+    const ledger = new ChildProgram([pathOf('python'), 'src/docs/programs/ledger.py', 'AAPLc', url, file], { env: {} })
+    test.onTestFinished(() => ledger.kill())
+    return ledger
+  }
+  return { devnet, relay, proxy, file, startLedger }
+}
+
+/** Adds movements of each kind to the pending block, and shows them. Returns the hash of the last one. */
+function showMovements({ transfer, issuer, makeFlashblock, chain }: Devnet): Hex {
+  const raw = BigInt(chain.pending.number)
+  transfer({ symbol: 'AAPLc', from: ZERO_ADDRESS, to: ALICE, raw: 9n * raw })
+  transfer({ symbol: 'AAPLc', from: ALICE, to: BOB, raw })
+  transfer({ symbol: 'AAPLc', from: BOB, to: ZERO_ADDRESS, raw: 7n })
+  issuer.seize({ symbol: 'AAPLc', from: ALICE, to: CAROL, raw: 5n, memo: MEMO })
+  const last = transfer({ symbol: 'AAPLc', from: CAROL, to: ALICE, raw: 3n * raw })
+  makeFlashblock()
+  return last
+}
+
+const isPublished = (relay: DeployedRelay, hash: Hex) =>
+  relay.waitForResponse('/v1/events?symbols=AAPLc&order=desc', (text) => text.includes(hash))
+
+const waitForBlock = (ledger: ChildProgram, { number }: { readonly number: number }) =>
+  ledger.waitForOutput('stdout', new RegExp(`^block ${number} .*\n`, 'm'))
+
+/** Blocks whose pre-confirmed movements are sealed, dropped, changed, moved, late, or replaced by a reorg. */
+async function makeFaultyBlocks(devnet: Devnet, relay: DeployedRelay) {
+  const { faults } = devnet
+  const published = async () => {
+    const hash = showMovements(devnet)
+    await isPublished(relay, hash)
+    return hash
+  }
+  faults.drop(await published())
+  devnet.seal()
+  const changed = await published()
+  const log = devnet.chain.pending.logs.find(({ transactionHash }) => transactionHash === changed)
+  if (log) faults.change(changed, [{ ...log, data: toWord(1n) }])
+  devnet.seal()
+  faults.move(await published())
+  devnet.seal()
+  // No seal follows: the block has no log of the token.
+  const alone = devnet.transfer({ symbol: 'AAPLc', from: BOB, to: CAROL, raw: 11n })
+  devnet.makeFlashblock()
+  await isPublished(relay, alone)
+  faults.drop(alone)
+  devnet.seal()
+  faults.lostFlashes = 1
+  showMovements(devnet)
+  devnet.seal()
+  const replaced = await published()
+  await isPublished(relay, devnet.seal().hash)
+  devnet.reorg(2, [replaced])
+}
+
+function sealMovements(devnet: Devnet) {
+  showMovements(devnet)
+  return devnet.seal()
+}
+
+/** What the sealed logs of the token after a block moved, by account. */
+function changesOnChain({ chain, list }: Devnet, begin: number): Record<string, bigint> {
+  const changes: Record<string, bigint> = {}
+  for (let number = begin + 1; number <= chain.head.number; number += 1) {
+    for (const { address, topics, data } of chain.block(number)?.logs ?? []) {
+      if (address !== list.addressOf('AAPLc') || topics[0] !== TRANSFER) continue
+      const [, from = '', to = ''] = topics.map((topic) => `0x${topic.slice(26)}`)
+      changes[from] = (changes[from] ?? 0n) - BigInt(data)
+      changes[to] = (changes[to] ?? 0n) + BigInt(data)
+    }
+  }
+  return changes
+}
+
+function balancesIn(file: string): Record<string, bigint> {
+  const rows = new DatabaseSync(file).prepare('SELECT name, value FROM balances').all()
+  return Object.fromEntries(rows.map(({ name, value }) => [String(name), BigInt(String(value))]))
+}
+
+it('the ledger has the balances of the chain after faults of the node, kills and cut connections, and each block is proven', async (test) => {
+  const { devnet, relay, proxy, file, startLedger } = await openStack(test)
+  let ledger = startLedger()
+  const begin = Number((await ledger.waitForOutput('stdout', /^begins after block (\d+)\n/))[1])
+  // The ledger does not count these blocks.
+  while (devnet.chain.pending.number <= begin) sealMovements(devnet)
+  await waitForBlock(ledger, sealMovements(devnet))
+  await makeFaultyBlocks(devnet, relay)
+  await waitForBlock(ledger, sealMovements(devnet))
+
+  // The relay is killed between a pre-confirmation and its end.
+  const lost = showMovements(devnet)
+  await isPublished(relay, lost)
+  relay.signal('SIGKILL')
+  await relay.waitForExit()
+  devnet.faults.drop(lost)
+  devnet.seal()
+  sealMovements(devnet)
+  await relay.start()
+  await waitForBlock(ledger, sealMovements(devnet))
+
+  proxy.cut()
+  await makeFaultyBlocks(devnet, relay)
+  for (let block = 0; block < LONG_ABSENCE_BLOCKS; block += 1) sealMovements(devnet)
+  await isPublished(relay, sealMovements(devnet).hash)
+  proxy.mend()
+  await waitForBlock(ledger, devnet.chain.head)
+  expect(await (await fetch(`${relay.url}/metrics`)).text()).toMatch(/gaps_total{reason="long"} [1-9]/)
+
+  // The ledger is killed too, and misses a restart of the relay.
+  await ledger.kill()
+  const printed = ledger.stdout
+  await relay.restart('SIGTERM')
+  sealMovements(devnet)
+  ledger = startLedger()
+  await waitForBlock(ledger, devnet.chain.head)
+  relay.signal('SIGKILL')
+  await relay.waitForExit()
+  sealMovements(devnet)
+  await relay.start()
+  const [line] = await waitForBlock(ledger, sealMovements(devnet))
+
+  const changes = changesOnChain(devnet, begin)
+  expect(balancesIn(file)).toEqual(changes)
+  expect(`${printed}${ledger.stdout}`).not.toContain('not proven')
+  expect(line).toMatch(/proven: 5 movements; 3 accounts, minted - burned = (\d+)\n$/)
+  expect(line).toContain(`= ${-(changes[ZERO_ADDRESS] ?? 0n)}\n`)
+})
