@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { toEventSelector } from 'viem/utils'
@@ -11,7 +12,7 @@ import { openDevnet } from '../../support/test-stack.ts'
 import { ALICE, BOB, CAROL } from '../../unit/devnet/devnet-client.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
 
-needPrograms('python')
+needPrograms('curl', 'python')
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
@@ -155,4 +156,28 @@ it('the ledger has the balances of the chain after faults of the node, kills and
   expect(`${printed}${ledger.stdout}`).not.toContain('not proven')
   expect(line).toMatch(/proven: 5 movements; 3 accounts, minted - burned = (\d+)\n$/)
   expect(line).toContain(`= ${-(changes[ZERO_ADDRESS] ?? 0n)}\n`)
+})
+
+/** What each command of docs/bots.md prints, and more flags for it here. */
+const commands: Readonly<Record<string, readonly [printed: RegExp, flags?: string]>> = {
+  'npm start': [/listens on http:/],
+  "curl -N 'http://127.0.0.1:8080/v1/stream/AAPLc?format=ndjson&heartbeat=5'": [/"type":"heartbeat"/],
+  'python3 src/docs/programs/ledger.py AAPLc http://127.0.0.1:8080 AAPLc.sqlite': [/^begins after block \d+\n/],
+  'npm run conform -- python3 src/docs/programs/follow.py': [/✓ resume .*\n\n1 rules kept/, '--only resume'],
+  'npm start -- --data-dir :memory: --faults drop=20%,late=10%,reorg=5%': [/listens on http:/],
+}
+
+it('each command of the page for authors of bots works', async (test) => {
+  const rows = Object.entries(commands)
+  const blocks = readFileSync('docs/bots.md', 'utf8').matchAll(/^```sh\n(.*?)^```$/gms)
+  expect([...blocks].flatMap(([, block = '']) => block.trim().split('\n'))).toEqual(rows.map(([command]) => command))
+  const { relay, file } = await openStack(test)
+  const run = async ([command, [printed, flags]]: (typeof rows)[number]) => {
+    const line = command.replace('http://127.0.0.1:8080', relay.url).replace('AAPLc.sqlite', file)
+    const env = { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', DATA_DIR: await createTempFolder(test) }
+    const program = new ChildProgram(['bash', '-c', flags ? line.replace(' -- ', ` -- ${flags} `) : line], { env })
+    test.onTestFinished(() => program.kill())
+    await program.waitForOutput('stdout', printed)
+  }
+  await Promise.all(rows.map(run))
 })
