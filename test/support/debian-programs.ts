@@ -18,6 +18,7 @@ const programs = {
   python: ['/usr/bin/python3', 'python3'],
   quantlib: ['/usr/lib/python3/dist-packages/QuantLib', 'python3 quantlib-python'],
   slowhttptest: ['/usr/bin/slowhttptest', 'slowhttptest'],
+  systemd: ['/usr/bin/systemd-analyze', 'systemd'],
   tzdata: ['/usr/share/zoneinfo/America/New_York', 'tzdata'],
   websockets: ['/usr/lib/python3/dist-packages/websockets', 'python3 python3-websockets'],
 } as const satisfies Readonly<Record<string, readonly [path: string, packages: string]>>
