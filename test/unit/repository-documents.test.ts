@@ -32,6 +32,13 @@ describe('the README', () => {
   })
 })
 
+it('docs/operate.md has a heading for each alert, in their order', () => {
+  const namesIn = (path: string, pattern: RegExp) => [...read(path).matchAll(pattern)].map(([, name]) => name)
+  const alerts = namesIn('docs/monitoring/alert-rules.yaml', /^ +- alert: (\w+)$/gm)
+  expect(alerts.length).toBeGreaterThan(10)
+  expect(namesIn('docs/operate.md', /^### (Stocktape\w+)$/gm)).toEqual(alerts)
+})
+
 describe('the architecture page', () => {
   const page = read('docs/architecture.md')
   const pathOf = (file: string): string | undefined =>

@@ -129,9 +129,9 @@ it('where several processes serve, an I/O error ends none of them', async (test)
   expect(relay.stderr).not.toContain('a worker has ended')
 })
 
-it('the README quotes these lines', () => {
-  const readme = readFileSync('README.md', 'utf8')
-  for (const line of [unflushed, unwritten, writtenAgain]) expect(readme).toContain(`\`${line}\``)
-  const quoted = [...readme.matchAll(/`(stopping failed: [^`]+)`/g)].map(([, line]) => line)
+it('docs/operate.md quotes these lines', () => {
+  const page = readFileSync('docs/operate.md', 'utf8')
+  for (const line of [unflushed, unwritten, writtenAgain]) expect(page).toContain(`\`${line}\``)
+  const quoted = [...page.matchAll(/`(stopping failed: [^`]+)`/g)].map(([, line]) => line)
   expect(quoted).toEqual([expect.stringMatching(loss)])
 })
