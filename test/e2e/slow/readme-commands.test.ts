@@ -1,14 +1,15 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
 import { snippets } from '../../../src/docs/snippets.ts'
 import { ChildProgram, createTempFolder, freePort, startCommand } from '../../support/child-program.ts'
 import { hasPrograms } from '../../support/debian-programs.ts'
 
-/** Every command of the README is run: here as it stands, but for addresses and folders, or by another file. */
+/** Every command of these pages is run: here as it stands, but for addresses and folders, or by another file. */
 
-const readme = readFileSync('README.md', 'utf8')
+const pages = ['README.md', ...['deploy', 'operate', 'cluster', 'command-line'].map((name) => `docs/${name}.md`)]
 const listens = /listens on (http:\S+),/
 
 /** What a command prints when it works. */
@@ -28,6 +29,20 @@ const runHere: Readonly<Record<string, RegExp>> = {
   'NATS_URL=nats://127.0.0.1:4222 ROLE=ingest PORT=9001 DATA_DIR=./ingest-1 UPSTREAM_RPC_URL=… UPSTREAM_WS_URL=… STOCKS_API_URL=… npm start':
     listens,
   'NATS_URL=nats://127.0.0.1:4222 ROLE=edge PORT=8080 DATA_DIR=./edge-1 npm start': listens,
+  'stocktape --version': /^\d+\.\d+\.\d+ \(Node \d/,
+  'stocktape help tail': /^stocktape tail SYMBOL/,
+  'stocktape tail --help': /^stocktape tail SYMBOL/,
+  'stocktape serve --help': /^ {2}--pending-poll PENDING_POLL/m,
+  'stocktape --port 8080': listens,
+  'stocktape tail AAPLc nvda --since 1m --types transfer --min-value 500': /live over websocket/,
+  'stocktape doctor --rpc http://127.0.0.1:2 --timeout 3s': /the relay cannot run on these\n.*no_list/,
+  'stocktape conform --only gap-expired,going-away -- python3 src/docs/programs/follow.py': /2 rules kept, 0 broken/,
+  'curl -s http://127.0.0.1:8080/healthz': /^\{"status":"ok"\}$/,
+  'curl -s http://127.0.0.1:8080/readyz': /^\{"status":"ready",/,
+  'curl -s http://127.0.0.1:8080/v1/status': /^\{"chain_id":\d/,
+  'curl -s http://127.0.0.1:8080/metrics': /^stocktape_source\{/m,
+  // The hash of the example file of API keys.
+  'printf %s k-0123456789abcdef | sha256sum': /^6b1ed3249bfeaf163cc86042729f1023caea2e1d2f3594407894563fdf054b42 /,
 }
 
 /** A shorter form of what takes minutes. */
@@ -62,6 +77,46 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
     'test/e2e/slow/image.test.ts',
     'CMD',
   ],
+  ...Object.fromEntries(
+    [
+      'docker run --rm stocktape doctor --network base',
+      'docker run --rm --network host stocktape tail AAPLc',
+      'docker run --init -v tape:/data -p 8080:8080 stocktape serve --network base --tape-retention 12h',
+    ].map((command) => [command, ['test/e2e/slow/image.test.ts', 'ENTRYPOINT']] as const),
+  ),
+  'docker compose -f docs/compose.yaml up --build': ['test/e2e/slow/image.test.ts', "'docs/compose.yaml'"],
+  ...Object.fromEntries(
+    [
+      'fly volumes create tape --size 3',
+      'fly secrets set UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://…',
+      'fly deploy',
+      'fly secrets set NATS_URL=tls://… UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://…',
+      'fly deploy --config docs/fly-cluster.toml',
+      'fly scale count ingest=2 edge=3',
+    ].map((command) => [command, ['test/e2e/slow/image.test.ts', "'fly.toml', 'docs/fly-cluster.toml'"]] as const),
+  ),
+  ...Object.fromEntries(
+    [
+      'sudo chmod 600 /etc/stocktape.env',
+      'sudo cp docs/stocktape.service /etc/systemd/system/',
+      'sudo systemctl enable --now stocktape',
+      'journalctl -u stocktape -f',
+    ].map((command) => [command, ['test/e2e/slow/systemd-unit.test.ts', "'docs/stocktape.service'"]] as const),
+  ),
+  'npm run package': ['.ci/run', 'stage npm run package\n'],
+  'npm install --global ./dist/stocktape-*.tgz': ['test/support/packed-package.ts', "['install', tarball"],
+  'npm run doctor': ['package.json', '"doctor": "exec node -- src/main.ts doctor"'],
+  'npm run tail': ['package.json', '"tail": "exec node src/main.ts tail"'],
+  'npm run conform': ['package.json', '"conform": "exec node src/main.ts conform"'],
+  'stocktape serve': ['test/e2e/slow/packed.test.ts', "'serve'"],
+  'stocktape conform --server http://127.0.0.1:8080': ['test/e2e/slow/conform.test.ts', '--server'],
+  ...Object.fromEntries(
+    [
+      `echo 'eval "$(stocktape completion bash)"' >> ~/.bashrc`,
+      `echo 'eval "$(stocktape completion zsh)"' >> ~/.zshrc`,
+      'stocktape completion fish > ~/.config/fish/completions/stocktape.fish',
+    ].map((command) => [command, ['test/unit/tools/completion.test.ts', "['zsh', 'fish']"]] as const),
+  ),
 }
 
 const commandPattern = /^(?:[A-Z_]+=\S+ )*(?:npm|npx|node|stocktape|nats-server|curl|docker) \S/
@@ -72,6 +127,10 @@ function commandsOf(text: string): readonly string[] {
   return [...new Set([...blocks, ...inline.filter((code) => commandPattern.test(code))])]
 }
 
+/** `stocktape`, as the tarball installs it, for the program of this clone. */
+const programFolder = mkdtempSync(join(tmpdir(), 'stocktape-program-'))
+const env = { PATH: `${programFolder}:${process.env.PATH}`, HOME: process.env.HOME }
+
 let devnet: Devnet
 let relay: ChildProgram
 let relayHost: string
@@ -79,6 +138,8 @@ let natsPort: number
 let nats: ChildProgram | null = null
 
 beforeAll(async () => {
+  const program = resolve('src/main.ts')
+  writeFileSync(join(programFolder, 'stocktape'), `#!/bin/sh\nexec node ${program} "$@"\n`, { mode: 0o755 })
   devnet = await startDevnet()
   natsPort = await freePort()
   relay = new ChildProgram(startCommand, { env: { PATH: process.env.PATH, PORT: '0', DATA_DIR: ':memory:' } })
@@ -88,6 +149,7 @@ afterAll(async () => {
   await relay?.kill()
   await nats?.kill()
   await devnet.stop()
+  rmSync(programFolder, { recursive: true })
 })
 
 /** The command with the addresses of this test. */
@@ -106,18 +168,19 @@ const atHome = (command: string, folder: string): string =>
 
 async function runCommand(test: TestContext, command: string): Promise<ChildProgram> {
   const folder = await createTempFolder(test)
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', DATA_DIR: join(folder, 'data') }
-  return new ChildProgram(['bash', '-c', atHome(command, folder)], { env: { ...env, STOCKTAPE_URL: `http://${relayHost}` } })
+  const settings = { PORT: '0', DATA_DIR: join(folder, 'data'), STOCKTAPE_URL: `http://${relayHost}` }
+  return new ChildProgram(['bash', '-c', atHome(command, folder)], { env: { ...env, ...settings } })
 }
 
-it('each command of the README is run, here or elsewhere', () => {
+it('each command of the pages is run, here or elsewhere', () => {
   const run = [...Object.keys(runHere), ...Object.keys(runElsewhere)]
-  expect(commandsOf(readme).toSorted()).toEqual(run.toSorted())
+  const found = new Set(pages.flatMap((page) => commandsOf(readFileSync(page, 'utf8'))))
+  expect([...found].toSorted()).toEqual(run.toSorted())
   for (const [command, [file, shown]] of Object.entries(runElsewhere))
     expect(readFileSync(file, 'utf8').includes(shown), `${command} in ${file}`).toBe(true)
 })
 
-it.runIf(hasPrograms('nats'))('the commands of the README do what it says', async (test) => {
+it.runIf(hasPrograms('nats', 'python'))('the commands of the pages do what they say', async (test) => {
   for (const [command, printed] of Object.entries(runHere)) {
     const program = await runCommand(test, command)
     try {
