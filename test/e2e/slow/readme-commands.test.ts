@@ -103,6 +103,11 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
       'journalctl -u stocktape -f',
     ].map((command) => [command, ['test/e2e/slow/systemd-unit.test.ts', "'docs/stocktape.service'"]] as const),
   ),
+  ...Object.fromEntries(
+    ['sudo systemctl stop stocktape', 'sudo tar -C /var/lib/stocktape -cf tape.tar .', 'sudo systemctl start stocktape'].map(
+      (command) => [command, ['test/e2e/restart.test.ts', "'the restore of a backup'"]] as const,
+    ),
+  ),
   'npm run package': ['.ci/run', 'stage npm run package\n'],
   'npm install --global ./dist/stocktape-*.tgz': ['test/support/packed-package.ts', "['install', tarball"],
   'npm run doctor': ['package.json', '"doctor": "exec node -- src/main.ts doctor"'],
