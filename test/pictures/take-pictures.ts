@@ -1,0 +1,128 @@
+import { writeFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { chromium, type Page } from 'playwright-core'
+import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
+import { buildBoard, openBoard, waitForLive, waitForPendingLogs } from '../support/board-page.ts'
+import { needPrograms, pathOf } from '../support/debian-programs.ts'
+import { openRelay } from '../support/in-process-relay.ts'
+
+/** Writes the pictures of the README: rows of the board when they were published, and the same rows two seconds later. */
+
+const NOBODY = `0x${'0'.repeat(40)}`
+const [pool, exchange, ada, ben, cleo] = [
+  '0x2bd806c97f0e00af1a1fc3328fa763a9269723c8',
+  '0x81b637d8fcd2c6da6359e6963113a1170de795e4',
+  '0x535c6f8eb511f5d966a1b0725df92ebf27514fab',
+  '0xf447b12ad0c9e6b8a5a1b5c4d3e2f1a09b8c27d8',
+  '0x4ea7d1c3b5f79a8e6c4b2d0f1e3a5c7b9d8fcfed',
+] as const
+
+/** One in each flashblock, oldest first. */
+const movements = [
+  { symbol: 'NVDAc', from: pool, to: ada, raw: 4_250_000_000n },
+  { symbol: 'AAPLc', from: NOBODY, to: exchange, raw: 120_000_000_000n },
+  { symbol: 'TSLAc', from: ben, to: pool, raw: 1_830_255_118n },
+  { symbol: 'MSFTc', from: exchange, to: cleo, raw: 36_700_000_000n },
+  { symbol: 'COINc', from: cleo, to: pool, raw: 905_412_067n },
+  { symbol: 'AAPLc', from: pool, to: ben, raw: 31_241_900_000n },
+]
+
+/** With this seed and this start, the chain drops the movement of MSFTc and no other. */
+const chain = {
+  pace: 'manual',
+  seed: '22',
+  now: () => Date.parse('2026-11-18T16:00:00Z'),
+  requestedFaults: { drop: { share: 0.2, depth: 1 } },
+} as const
+
+const FLASHBLOCK_MS = 200
+const FLASHBLOCKS = 10
+const LATER_MS = 2_000
+const ROW_PX = 44
+const PANEL_PX = 398
+
+const waitUntil = (ms: number): Promise<void> => delay(Math.max(0, ms - performance.now()))
+
+/** Makes one block at the pace of a chain, and calls `whenPublished` when the last movement was pushed. */
+async function makeBlock(devnet: Devnet, whenPublished: () => Promise<void>): Promise<void> {
+  const startedAt = performance.now()
+  for (let made = 0; made < FLASHBLOCKS; made += 1) {
+    const movement = movements[made]
+    if (movement) devnet.transfer(movement)
+    devnet.makeFlashblock()
+    if (made === movements.length - 1) await whenPublished()
+    await waitUntil(startedAt + (made + 1) * FLASHBLOCK_MS)
+  }
+  devnet.seal()
+}
+
+/** The rows, once the board shows this number of them in each stage. */
+async function takeRows(page: Page, stages: Readonly<Record<string, number>>): Promise<Buffer> {
+  for (const [stage, count] of Object.entries(stages))
+    await page
+      .locator(`[data-stage="${stage}"]`)
+      .nth(count - 1)
+      .waitFor()
+  const box = await page.locator('[data-tape]').boundingBox()
+  if (!box) throw new Error('the board shows no tape')
+  return await page.screenshot({ clip: { ...box, height: movements.length * ROW_PX - 1 } })
+}
+
+/** Puts a caption above each picture of the rows, in the colours of the board. */
+async function compose(board: Page, before: Buffer, after: Buffer): Promise<Buffer> {
+  const colours = await board.evaluate<string>(`['paper', 'ink', 'soft', 'line', 'bad']
+    .map((name) => '--' + name + ':' + getComputedStyle(document.documentElement).getPropertyValue('--' + name)).join(';')`)
+  const page = await board.context().newPage()
+  const panel = (title: string, signs: string, rows: Buffer) =>
+    `<figure><figcaption><b>${title}</b>${signs}</figcaption><img src="data:image/png;base64,${rows.toString('base64')}"></figure>`
+  await page.setContent(`<!doctype html><style>
+    :root { color-scheme: light dark; ${colours} }
+    body { margin: 0; padding: 10px; width: max-content; display: flex; gap: 10px; background: var(--paper); color: var(--soft); font: 13px/20px system-ui, sans-serif }
+    figure { margin: 0; border: 1px solid var(--line); border-radius: 8px; overflow: hidden }
+    figcaption { padding: 8px 16px; border-bottom: 1px solid var(--line); background: color-mix(in oklch, var(--ink) 5%, transparent) }
+    b { display: block; font-size: 16px; line-height: 24px; color: var(--ink) }
+    i { font-style: normal; color: var(--ink) }
+    .bad { color: var(--bad) }
+    img { display: block; width: ${PANEL_PX}px }
+  </style>
+  ${panel('As first published', '<i>○</i> pre-confirmed: not in a block yet', before)}
+  ${panel('Two seconds later', '<i>●</i> sealed in its block &emsp; <i class="bad">–</i> <span class="bad">retracted: did not happen</span>', after)}`)
+  return await page.locator('body').screenshot()
+}
+
+needPrograms('chromium')
+buildBoard()
+const devnet = await startDevnet(chain)
+const relay = await openRelay(devnet)
+const browser = await chromium.launch({ executablePath: pathOf('chromium'), args: ['--no-sandbox', '--disable-gpu'] })
+
+const boards = await Promise.all(
+  (['light', 'dark'] as const).map(async (colorScheme) => {
+    const viewport = { width: PANEL_PX, height: 844 }
+    const options = { colorScheme, viewport, deviceScaleFactor: 2, timezoneId: 'UTC', reducedMotion: 'reduce' } as const
+    const { page } = await openBoard({ onTestFinished: () => {} }, browser, relay.url, options)
+    await page.getByRole('button', { name: 'Tape' }).click()
+    await waitForLive(page)
+    await waitForPendingLogs(page)
+    return { colorScheme, page, rows: [] as Buffer[] }
+  }),
+)
+let takenAt = 0
+await makeBlock(devnet, async () => {
+  for (const { page, rows } of boards) rows.push(await takeRows(page, { preconfirmed: movements.length }))
+  takenAt = performance.now()
+})
+await waitUntil(takenAt + LATER_MS)
+for (const {
+  colorScheme,
+  page,
+  rows: [before],
+} of boards) {
+  const after = await takeRows(page, { sealed: movements.length - 1, retracted: 1 })
+  const path = fileURLToPath(new URL(`../../docs/pictures/two-seconds-${colorScheme}.png`, import.meta.url))
+  if (before) writeFileSync(path, await compose(page, before, after))
+}
+await browser.close()
+await relay.stop()
+await devnet.stop()
