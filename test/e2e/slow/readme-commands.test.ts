@@ -15,113 +15,19 @@ const listens = /listens on (http:\S+),/
 /** What a command prints when it works. */
 const runHere: Readonly<Record<string, RegExp>> = {
   'npm start': listens,
-  'npm run tail -- AAPLc nvda --since 5m': /preconfirmed in|sealed in|seal {7}block/,
-  'npm start -- --faults reorg=2%,late=5%,silent=30s,gap': listens,
-  'npm start -- serve --help': /^ {2}--pending-poll PENDING_POLL/m,
+  'npm start -- --faults drop=5%,reorg=2%,silent=30s': listens,
   'UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://… npm start': listens,
-  'WORKERS=2 npm start': listens,
-  'npm run dev': listens,
-  'npm run devnet -- --port 9545': /http:\S+/,
-  'npm run simulate': /^\s+--seeds|seeds/m,
-  'npm run bench': /fan-out|rpc|minutes/i,
-  'node src/main.ts': listens,
-  'nats-server -js -sd ./nats &': /Server is ready/,
-  'NATS_URL=nats://127.0.0.1:4222 ROLE=ingest PORT=9001 DATA_DIR=./ingest-1 UPSTREAM_RPC_URL=… UPSTREAM_WS_URL=… STOCKS_API_URL=… npm start':
-    listens,
-  'NATS_URL=nats://127.0.0.1:4222 ROLE=edge PORT=8080 DATA_DIR=./edge-1 npm start': listens,
-  'stocktape --version': /^\d+\.\d+\.\d+ \(Node \d/,
-  'stocktape help tail': /^stocktape tail SYMBOL/,
-  'stocktape tail --help': /^stocktape tail SYMBOL/,
-  'stocktape serve --help': /^ {2}--pending-poll PENDING_POLL/m,
-  'stocktape --port 8080': listens,
-  'stocktape tail AAPLc nvda --since 1m --types transfer --min-value 500': /live over websocket/,
-  'stocktape doctor --rpc http://127.0.0.1:2 --timeout 3s': /the relay cannot run on these\n.*no_list/,
-  'stocktape conform --only gap-expired,going-away -- python3 src/docs/programs/follow.py': /2 rules kept, 0 broken/,
-  'curl -s http://127.0.0.1:8080/healthz': /^\{"status":"ok"\}$/,
-  'curl -s http://127.0.0.1:8080/readyz': /^\{"status":"ready",/,
-  'curl -s http://127.0.0.1:8080/v1/status': /^\{"chain_id":\d/,
-  'curl -s http://127.0.0.1:8080/metrics': /^stocktape_source\{/m,
-  // The hash of the example file of API keys.
-  'printf %s k-0123456789abcdef | sha256sum': /^6b1ed3249bfeaf163cc86042729f1023caea2e1d2f3594407894563fdf054b42 /,
 }
-
-/** A shorter form of what takes minutes. */
-const extraFlags: Readonly<Record<string, string>> = { 'npm run simulate': '-- --seeds 1', 'npm run bench': '-- --help' }
 
 /** The file that runs a command, and what shows it there. */
 const runElsewhere: Readonly<Record<string, readonly [file: string, shown: string]>> = {
   // The docs page has the same lines to copy.
   ...Object.fromEntries(
-    snippets.slice(0, 3).map(({ id, source }) => [source, ['test/e2e/slow/documents.test.ts', `listen-${id}`]] as const),
+    snippets.slice(0, 2).map(({ id, source }) => [source, ['test/e2e/slow/documents.test.ts', `listen-${id}`]] as const),
   ),
   'npm ci': ['test/e2e/slow/newcomer.test.ts', "'npm ci 2>&1'"],
-  'npm ci && npm test': ['.ci/run', 'stage npm ci\nstage npm test\n'],
-  'npm test': ['.ci/run', 'stage npm test\n'],
-  'npm run check': ['.ci/run', 'stage npm test\nstage npm run lint\nstage npm run types\nstage npm run unused\n'],
-  'npm run gate': ['.ci/run', 'npm run gate'],
-  // The files of the gate, with a longer form of some.
-  'npm run nightly': ['package.json', 'SLICE=all vitest run --config test/gate.config.ts'],
-  'SLICE=all npm run packages': ['.ci/run', 'npm run --silent packages'],
-  'npm run bundle': ['test/support/built-setup.ts', "'bundle'"],
-  'node dist/main.js': ['test/support/child-program.ts', 'dist/main.js'],
-  'npx stocktape': ['test/e2e/slow/packed.test.ts', 'installed'],
-  'npx stocktape tail AAPLc': ['test/e2e/slow/packed.test.ts', "'tail'"],
-  'npm install stocktape': ['test/support/packed-package.ts', 'install'],
-  'stocktape --help': ['test/unit/main.test.ts', '--help'],
-  'stocktape completion bash': ['test/unit/tools/completion.test.ts', "'bash'"],
-  'stocktape conform -- python3 client.py': ['test/e2e/slow/conform.test.ts', 'follow.py'],
-  'stocktape doctor': ['test/e2e/slow/doctor.test.ts', 'doctor'],
-  'curl --http2': ['test/e2e/slow/upgrading-clients.test.ts', '--http2'],
-  'docker build -t stocktape .': ['test/e2e/slow/image.test.ts', 'RUN'],
-  'docker run --init --stop-timeout 20 --read-only --tmpfs /tmp -v tape:/data -p 8080:8080 -e NETWORK=base stocktape': [
-    'test/e2e/slow/image.test.ts',
-    'CMD',
-  ],
-  ...Object.fromEntries(
-    [
-      'docker run --rm stocktape doctor --network base',
-      'docker run --rm --network host stocktape tail AAPLc',
-      'docker run --init -v tape:/data -p 8080:8080 stocktape serve --network base --tape-retention 12h',
-    ].map((command) => [command, ['test/e2e/slow/image.test.ts', 'ENTRYPOINT']] as const),
-  ),
-  'docker compose -f docs/compose.yaml up --build': ['test/e2e/slow/image.test.ts', "'docs/compose.yaml'"],
-  ...Object.fromEntries(
-    [
-      'fly volumes create tape --size 3',
-      'fly secrets set UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://…',
-      'fly deploy',
-      'fly secrets set NATS_URL=tls://… UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://…',
-      'fly deploy --config docs/fly-cluster.toml',
-      'fly scale count ingest=2 edge=3',
-    ].map((command) => [command, ['test/e2e/slow/image.test.ts', "'fly.toml', 'docs/fly-cluster.toml'"]] as const),
-  ),
-  ...Object.fromEntries(
-    [
-      'sudo chmod 600 /etc/stocktape.env',
-      'sudo cp docs/stocktape.service /etc/systemd/system/',
-      'sudo systemctl enable --now stocktape',
-      'journalctl -u stocktape -f',
-    ].map((command) => [command, ['test/e2e/slow/systemd-unit.test.ts', "'docs/stocktape.service'"]] as const),
-  ),
-  ...Object.fromEntries(
-    ['sudo systemctl stop stocktape', 'sudo tar -C /var/lib/stocktape -cf tape.tar .', 'sudo systemctl start stocktape'].map(
-      (command) => [command, ['test/e2e/restart.test.ts', "'the restore of a backup'"]] as const,
-    ),
-  ),
-  'npm run package': ['.ci/run', 'stage npm run package\n'],
-  'npm install --global ./dist/stocktape-*.tgz': ['test/support/packed-package.ts', "['install', tarball"],
-  'npm run doctor': ['package.json', '"doctor": "exec node -- src/main.ts doctor"'],
-  'npm run tail': ['package.json', '"tail": "exec node src/main.ts tail"'],
-  'npm run conform': ['package.json', '"conform": "exec node src/main.ts conform"'],
-  'stocktape serve': ['test/e2e/slow/packed.test.ts', "'serve'"],
-  'stocktape conform --server http://127.0.0.1:8080': ['test/e2e/slow/conform.test.ts', '--server'],
-  ...Object.fromEntries(
-    [
-      `echo 'eval "$(stocktape completion bash)"' >> ~/.bashrc`,
-      `echo 'eval "$(stocktape completion zsh)"' >> ~/.zshrc`,
-      'stocktape completion fish > ~/.config/fish/completions/stocktape.fish',
-    ].map((command) => [command, ['test/unit/tools/completion.test.ts', "['zsh', 'fish']"]] as const),
-  ),
+  'npm run package': ['.ci/run', 'stage npm run package'],
+  'npm install ../stocktape/dist/stocktape-*.tgz': ['test/support/packed-package.ts', "['install', tarball"],
 }
 
 const commandPattern = /^(?:[A-Z_]+=\S+ )*(?:npm|npx|node|stocktape|nats-server|curl|docker) \S/
@@ -159,7 +65,7 @@ afterAll(async () => {
 
 /** The command with the addresses of this test. */
 const atHome = (command: string, folder: string): string =>
-  `${command} ${extraFlags[command] ?? ''}`
+  command
     .replaceAll('127.0.0.1:8080', relayHost)
     .replaceAll('127.0.0.1:4222', `127.0.0.1:${natsPort}`)
     .replace('nats-server', `nats-server -a 127.0.0.1 -p ${natsPort}`)
@@ -198,3 +104,37 @@ it.runIf(hasPrograms('nats', 'python'))('the commands of the pages do what they 
     else await program.kill()
   }
 })
+
+it.runIf(hasPrograms('curl', 'jq', 'python')).for([
+  ['python', 'python3'],
+  ['bash', 'bash'],
+] as const)(
+  'the client in %s prints each fact once, also when the relay is killed and restarted',
+  async ([language, interpreter], test) => {
+    const folder = await createTempFolder(test)
+    const port = String(await freePort())
+    const env = { PATH: process.env.PATH, PORT: port, DATA_DIR: folder }
+    const start = (...command: readonly [string, ...string[]]) => {
+      const program = new ChildProgram(command, { cwd: command[0] === interpreter ? folder : process.cwd(), env })
+      test.onTestFinished(() => program.kill())
+      return program
+    }
+    const killed = start(...startCommand)
+    const url = await killed.listeningUrl()
+    const [, code = ''] = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'ms').exec(readme) ?? []
+    const client = start(interpreter, '-c', code.replaceAll('http://127.0.0.1:8080', url))
+    const printsFacts = (count: number) => client.waitForOutput('stdout', new RegExp(`^(?:\\w+ \\d+-0x.*\\n){${count}}`))
+    await printsFacts(2)
+    await killed.kill()
+    const count = client.stdout.split('\n').length
+    await start(...startCommand).listeningUrl()
+    const printed = (await printsFacts(count + 3))[0]
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' ').slice(0, 2).join(' '))
+    const history = await (await fetch(`${url}/v1/events?symbols=AAPLc&format=ndjson`)).text()
+    const facts = [...history.matchAll(/^\{"type":"(\w+)",.*?"key":"([^"]+)"/gm)].map(([, type, key]) => `${type} ${key}`)
+    const first = facts.indexOf(printed[0] ?? '')
+    expect(printed).toEqual(facts.slice(first, first + printed.length))
+  },
+)
