@@ -69,13 +69,20 @@ async function takeRows(page: Page, stages: Readonly<Record<string, number>>): P
   return await page.screenshot({ clip: { ...box, height: movements.length * ROW_PX - 1 } })
 }
 
+const captions = [
+  ['As first published', '<i>○</i> pre-confirmed: not in a block yet'],
+  ['Two seconds later', '<i>●</i> sealed in its block &emsp; <u>– retracted: did not happen</u>'],
+] as const
+
 /** Puts a caption above each picture of the rows, in the colours of the board. */
-async function compose(board: Page, before: Buffer, after: Buffer): Promise<Buffer> {
+async function compose(board: Page, rows: readonly Buffer[]): Promise<Buffer> {
   const colours = await board.evaluate<string>(`['paper', 'ink', 'soft', 'line', 'bad']
     .map((name) => '--' + name + ':' + getComputedStyle(document.documentElement).getPropertyValue('--' + name)).join(';')`)
   const page = await board.context().newPage()
-  const panel = (title: string, signs: string, rows: Buffer) =>
-    `<figure><figcaption><b>${title}</b>${signs}</figcaption><img src="data:image/png;base64,${rows.toString('base64')}"></figure>`
+  const figures = captions.map(
+    ([title, signs], index) => `<figure><figcaption><b>${title}</b>${signs}</figcaption>
+      <img src="data:image/png;base64,${rows[index]?.toString('base64')}"></figure>`,
+  )
   await page.setContent(`<!doctype html><style>
     :root { color-scheme: light dark; ${colours} }
     body { margin: 0; padding: 10px; width: max-content; display: flex; gap: 10px; background: var(--paper); color: var(--soft); font: 13px/20px system-ui, sans-serif }
@@ -83,11 +90,9 @@ async function compose(board: Page, before: Buffer, after: Buffer): Promise<Buff
     figcaption { padding: 8px 16px; border-bottom: 1px solid var(--line); background: color-mix(in oklch, var(--ink) 5%, transparent) }
     b { display: block; font-size: 16px; line-height: 24px; color: var(--ink) }
     i { font-style: normal; color: var(--ink) }
-    .bad { color: var(--bad) }
+    u { text-decoration: none; color: var(--bad) }
     img { display: block; width: ${PANEL_PX}px }
-  </style>
-  ${panel('As first published', '<i>○</i> pre-confirmed: not in a block yet', before)}
-  ${panel('Two seconds later', '<i>●</i> sealed in its block &emsp; <i class="bad">–</i> <span class="bad">retracted: did not happen</span>', after)}`)
+  </style>${figures.join('')}`)
   return await page.locator('body').screenshot()
 }
 
@@ -114,14 +119,10 @@ await makeBlock(devnet, async () => {
   takenAt = performance.now()
 })
 await waitUntil(takenAt + LATER_MS)
-for (const {
-  colorScheme,
-  page,
-  rows: [before],
-} of boards) {
-  const after = await takeRows(page, { sealed: movements.length - 1, retracted: 1 })
+for (const { colorScheme, page, rows } of boards) {
+  rows.push(await takeRows(page, { sealed: movements.length - 1, retracted: 1 }))
   const path = fileURLToPath(new URL(`../../docs/pictures/two-seconds-${colorScheme}.png`, import.meta.url))
-  if (before) writeFileSync(path, await compose(page, before, after))
+  writeFileSync(path, await compose(page, rows))
 }
 await browser.close()
 await relay.stop()
