@@ -1,4 +1,4 @@
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -22,6 +22,19 @@ describe('the README', () => {
 
   it('gives the lines that a start prints', () => {
     for (const line of quickStartLines('127.0.0.1:8080', 'AAPLc')) expect(readme).toContain(line)
+  })
+
+  it('has at most 150 lines and 1,200 words, and pictures of at most 300 KB for light and dark', () => {
+    expect(readme.trim().split('\n').length).toBeLessThanOrEqual(150)
+    expect(readme.trim().split(/\s+/).length).toBeLessThanOrEqual(1_200)
+    const pictures = [...readme.matchAll(/(?:src|srcset)="([^"]+)"/g)].map(([, path = '']) => path)
+    expect(pictures).toEqual(['dark', 'light'].map((scheme) => `docs/pictures/two-seconds-${scheme}.png`))
+    for (const path of pictures) expect(statSync(join(root, path)).size).toBeLessThanOrEqual(300_000)
+  })
+
+  it('names how many laws there are', () => {
+    const laws = [...read('docs/laws.md').matchAll(/^\| I\d+ \|/gm)]
+    expect(readme).toContain(`[${laws.length} laws](docs/laws.md)`)
   })
 
   it('shows an excerpt of a message that the contract allows', () => {
