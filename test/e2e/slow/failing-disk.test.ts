@@ -129,7 +129,7 @@ it('where several processes serve, an I/O error ends none of them', async (test)
   expect(relay.stderr).not.toContain('a worker has ended')
 })
 
-it('the page for operators quotes these lines', () => {
+it('docs/operate.md quotes these lines', () => {
   const page = readFileSync('docs/operate.md', 'utf8')
   for (const line of [unflushed, unwritten, writtenAgain]) expect(page).toContain(`\`${line}\``)
   const quoted = [...page.matchAll(/`(stopping failed: [^`]+)`/g)].map(([, line]) => line)
