@@ -17,6 +17,27 @@ const runHere: Readonly<Record<string, RegExp>> = {
   'npm start': listens,
   'npm start -- --faults drop=5%,reorg=2%,silent=30s': listens,
   'UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://… npm start': listens,
+  'WORKERS=2 npm start': listens,
+  'npm run devnet -- --port 9545': /http:\S+/,
+  'node src/main.ts': listens,
+  'nats-server -js -sd ./nats &': /Server is ready/,
+  'NATS_URL=nats://127.0.0.1:4222 ROLE=ingest PORT=9001 DATA_DIR=./ingest-1 UPSTREAM_RPC_URL=… UPSTREAM_WS_URL=… STOCKS_API_URL=… npm start':
+    listens,
+  'NATS_URL=nats://127.0.0.1:4222 ROLE=edge PORT=8080 DATA_DIR=./edge-1 npm start': listens,
+  'stocktape --version': /^\d+\.\d+\.\d+ \(Node \d/,
+  'stocktape help tail': /^stocktape tail SYMBOL/,
+  'stocktape tail --help': /^stocktape tail SYMBOL/,
+  'stocktape serve --help': /^ {2}--pending-poll PENDING_POLL/m,
+  'stocktape --port 8080': listens,
+  'stocktape tail AAPLc nvda --since 1m --types transfer --min-value 500': /live over websocket/,
+  'stocktape doctor --rpc http://127.0.0.1:2 --timeout 3s': /the relay cannot run on these\n.*no_list/,
+  'stocktape conform --only gap-expired,going-away -- python3 src/docs/programs/follow.py': /2 rules kept, 0 broken/,
+  'curl -s http://127.0.0.1:8080/healthz': /^\{"status":"ok"\}$/,
+  'curl -s http://127.0.0.1:8080/readyz': /^\{"status":"ready",/,
+  'curl -s http://127.0.0.1:8080/v1/status': /^\{"chain_id":\d/,
+  'curl -s http://127.0.0.1:8080/metrics': /^stocktape_source\{/m,
+  // The hash of the example file of API keys.
+  'printf %s k-0123456789abcdef | sha256sum': /^6b1ed3249bfeaf163cc86042729f1023caea2e1d2f3594407894563fdf054b42 /,
 }
 
 /** The file that runs a command, and what shows it there. */
@@ -26,8 +47,62 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
     snippets.slice(0, 2).map(({ id, source }) => [source, ['test/e2e/slow/documents.test.ts', `listen-${id}`]] as const),
   ),
   'npm ci': ['test/e2e/slow/newcomer.test.ts', "'npm ci 2>&1'"],
-  'npm run package': ['.ci/run', 'stage npm run package'],
   'npm install ../stocktape/dist/stocktape-*.tgz': ['test/support/packed-package.ts', "['install', tarball"],
+  'npm run bundle': ['test/support/built-setup.ts', "'bundle'"],
+  'node dist/main.js': ['test/support/child-program.ts', 'dist/main.js'],
+  'stocktape --help': ['test/unit/main.test.ts', '--help'],
+  'stocktape doctor': ['test/e2e/slow/doctor.test.ts', 'doctor'],
+  'curl --http2': ['test/e2e/slow/upgrading-clients.test.ts', '--http2'],
+  'docker build -t stocktape .': ['test/e2e/slow/image.test.ts', 'RUN'],
+  'docker run --init --stop-timeout 20 --read-only --tmpfs /tmp -v tape:/data -p 8080:8080 -e NETWORK=base stocktape': [
+    'test/e2e/slow/image.test.ts',
+    'CMD',
+  ],
+  ...Object.fromEntries(
+    [
+      'docker run --rm stocktape doctor --network base',
+      'docker run --rm --network host stocktape tail AAPLc',
+      'docker run --init -v tape:/data -p 8080:8080 stocktape serve --network base --tape-retention 12h',
+    ].map((command) => [command, ['test/e2e/slow/image.test.ts', 'ENTRYPOINT']] as const),
+  ),
+  'docker compose -f docs/compose.yaml up --build': ['test/e2e/slow/image.test.ts', "'docs/compose.yaml'"],
+  ...Object.fromEntries(
+    [
+      'fly volumes create tape --size 3',
+      'fly secrets set UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://…',
+      'fly deploy',
+      'fly secrets set NATS_URL=tls://… UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://…',
+      'fly deploy --config docs/fly-cluster.toml',
+      'fly scale count ingest=2 edge=3',
+    ].map((command) => [command, ['test/e2e/slow/image.test.ts', "'fly.toml', 'docs/fly-cluster.toml'"]] as const),
+  ),
+  ...Object.fromEntries(
+    [
+      'sudo chmod 600 /etc/stocktape.env',
+      'sudo cp docs/stocktape.service /etc/systemd/system/',
+      'sudo systemctl enable --now stocktape',
+      'journalctl -u stocktape -f',
+    ].map((command) => [command, ['test/e2e/slow/systemd-unit.test.ts', "'docs/stocktape.service'"]] as const),
+  ),
+  ...Object.fromEntries(
+    ['sudo systemctl stop stocktape', 'sudo tar -C /var/lib/stocktape -cf tape.tar .', 'sudo systemctl start stocktape'].map(
+      (command) => [command, ['test/e2e/restart.test.ts', "'the restore of a backup'"]] as const,
+    ),
+  ),
+  'npm run package': ['.ci/run', 'stage npm run package\n'],
+  'npm install --global ./dist/stocktape-*.tgz': ['test/support/packed-package.ts', "['install', tarball"],
+  'npm run doctor': ['package.json', '"doctor": "exec node -- src/main.ts doctor"'],
+  'npm run tail': ['package.json', '"tail": "exec node src/main.ts tail"'],
+  'npm run conform': ['package.json', '"conform": "exec node src/main.ts conform"'],
+  'stocktape serve': ['test/e2e/slow/packed.test.ts', "'serve'"],
+  'stocktape conform --server http://127.0.0.1:8080': ['test/e2e/slow/conform.test.ts', '--server'],
+  ...Object.fromEntries(
+    [
+      `echo 'eval "$(stocktape completion bash)"' >> ~/.bashrc`,
+      `echo 'eval "$(stocktape completion zsh)"' >> ~/.zshrc`,
+      'stocktape completion fish > ~/.config/fish/completions/stocktape.fish',
+    ].map((command) => [command, ['test/unit/tools/completion.test.ts', "['zsh', 'fish']"]] as const),
+  ),
 }
 
 const commandPattern = /^(?:[A-Z_]+=\S+ )*(?:npm|npx|node|stocktape|nats-server|curl|docker) \S/
