@@ -62,7 +62,7 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
     case 'amend':
       return `${update.fact_type} ${shortKey(update.key)} amended in ${update.changed.join(', ')}: ${update.update.type} ${contentOf(update.update)}`
     case 'seal':
-      return `block ${update.block.number}: ${update.count} logs${update.late_keys.length > 0 ? `, ${update.late_keys.length} of them late` : ''}, digest ${update.digest}`
+      return `block ${update.block.number}: ${update.count} ${update.count === 1 ? 'log' : 'logs'}${update.late_keys.length > 0 ? `, ${update.late_keys.length} of them late` : ''}, digest ${update.digest}`
     case 'hole':
       return `blocks ${update.blocks.first} to ${update.blocks.last} could not be read: ${update.reason}`
     case 'finality':

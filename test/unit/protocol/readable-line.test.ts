@@ -55,6 +55,10 @@ describe('a text line', () => {
     expect(line.endsWith(`      ${content}`)).toBe(true)
   })
 
+  it('counts a single log as one', () => {
+    expect(formatTextLine({ ...exampleOf('seal'), count: 1 })).toContain(': 1 log, ')
+  })
+
   it('shows the raw amount when the decimals are unknown', () => {
     expect(formatTextLine({ ...exampleOf('transfer'), amount: null, shares: null, reference_value: null })).toContain(
       '150000000 raw',
