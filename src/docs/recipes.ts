@@ -8,7 +8,8 @@ export type Recipe = {
   readonly source?: string
 }
 
-const INSTALL = 'In the folder of the page: npm install stocktape'
+/** Where the package comes from, until it is published. */
+const INSTALL = 'Install the tarball that npm run package makes in a clone'
 
 const programRecipe = (id: string, title: string, file: string, text: string): Recipe => {
   return { id, title, paragraphs: [text], source: program(file).trimEnd() }
@@ -25,15 +26,15 @@ const programRecipes: readonly Recipe[] = [
     'react',
     'React',
     'tape.jsx',
-    'This page uses useTape: npm install stocktape react react-dom. All components of a page, and all tabs of a browser, share one connection. useStock(symbol) is the state of one stock, useFeed() the state of the connection. A server renders the empty state.',
+    `This page uses useTape. ${INSTALL}, and react and react-dom. All components of a page, and all tabs of a browser, share one connection. useStock(symbol) is the state of one stock, useFeed() the state of the connection. A server renders the empty state.`,
   ),
-  programRecipe('vue', 'Vue', 'vue.html', `A book in a shallowRef. ${INSTALL} vue.`),
-  programRecipe('svelte', 'Svelte', 'Tape.svelte', `A book as a store. ${INSTALL} svelte.`),
+  programRecipe('vue', 'Vue', 'vue.html', `A book in a shallowRef. ${INSTALL}, and vue.`),
+  programRecipe('svelte', 'Svelte', 'Tape.svelte', `A book as a store. ${INSTALL}, and svelte.`),
   programRecipe(
     'chart',
     'A chart of NAV and quote',
     'chart.html',
-    `The lightweight-charts library of TradingView; its licence asks for the link. ${INSTALL} lightweight-charts. The quote is a price in a pool on the chain, in USDC, taken as one dollar each. The NAV is a reference value.`,
+    `The lightweight-charts library of TradingView; its licence asks for the link. ${INSTALL}, and lightweight-charts. The quote is a price in a pool on the chain, in USDC, taken as one dollar each. The NAV is a reference value.`,
   ),
   programRecipe(
     'event-source',

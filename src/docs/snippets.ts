@@ -21,7 +21,7 @@ export const snippets = [
     id: 'typescript',
     title: 'TypeScript',
     description:
-      'Node 22, Deno or Bun; npm install stocktape. It reconnects, continues after the position in its file, proves that nothing is missing, reports retracts and gaps, and ends at a refusal that would be repeated.',
+      'Node 22, Deno or Bun, with the tarball that npm run package makes in a clone. It reconnects, continues after the position in its file, proves that nothing is missing, reports retracts and gaps, and ends at a refusal that would be repeated.',
     source: program('bot.js'),
   },
   { id: 'python', title: 'Python', description: `3.8 or later; no package. ${followNote}`, source: program('follow.py') },
