@@ -16,7 +16,7 @@ RUN npm pkg delete optionalDependencies \
  && NODE_EXTRA_CA_CERTS=$CA npm install --no-save --ignore-scripts --omit=dev --save-prod "vite@$(npm pkg get devDependencies.vite | tr -d '"')"
 COPY tsconfig.json README.md LICENSE ./
 COPY src ./src
-RUN npm run bundle && rm -f dist/*.map dist/board/*.sha256
+RUN npm run bundle
 
 FROM ${BASE}
 ARG VERSION=

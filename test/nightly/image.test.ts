@@ -64,13 +64,13 @@ beforeAll(() => {
   rmSync(clone, { recursive: true })
   const { Docker } = JSON.parse(buildah('inspect', '--type', 'image', NAME))
   config = Docker.config
-  health = Docker.config.Healthcheck.Test.slice(1)
   container = buildah('from', NAME)
+  health = Docker.config.Healthcheck.Test.slice(1)
 })
 
 afterAll(async () => {
   await relay?.kill()
-  if (container) buildah('rm', container)
+  buildah('rm', '--all')
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -96,7 +96,7 @@ RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm \\
 
 const npmConfig = (name: string): string => execFileSync('npm', ['config', 'get', name], { cwd: tmpdir(), encoding: 'utf8' }).trim()
 
-/** The command of a container that ends with the test; the relay in it has a tape in memory. */
+/** A command in the container. A relay there has a tape in memory. */
 function commandOf(env: Readonly<Record<string, string>>, command: readonly string[]): [string, ...string[]] {
   const settings = Object.entries({ HOST: '127.0.0.1', DATA_DIR: ':memory:', ...env }).flatMap(([name, value]) => [
     '--env',
@@ -107,12 +107,10 @@ function commandOf(env: Readonly<Record<string, string>>, command: readonly stri
 const start = (env: Readonly<Record<string, string>>, args: readonly string[] = config.Cmd): ChildProgram =>
   new ChildProgram(commandOf(env, [...config.Entrypoint, ...args]), { env: process.env })
 
-it('the image holds what the program reads, without packages, sources and maps, for a user who may write none of it', () => {
+it('the image holds what the program reads, without packages and sources, for a user who may write none of it', () => {
   const app = join(buildah('mount', container), 'app')
   expect(globSync('{LICENSE,README.md,licenses.md,main.js,package.json,sbom.json,board/index.html}', { cwd: app })).toHaveLength(7)
-  expect(globSync('**/{node_modules,*.ts,*.tsx,*.map,*.sha256}', { cwd: app }).filter((file) => !file.endsWith('.d.ts'))).toEqual(
-    [],
-  )
+  expect(globSync('**/{node_modules,*.ts,*.tsx}', { cwd: app }).filter((file) => !file.endsWith('.d.ts'))).toEqual([])
   expect(config.User).toBe('node')
   expect(execFileSync('find', [app, '-not', '-user', 'root', '-o', '-perm', '/022'], { encoding: 'utf8' })).toBe('')
 })
@@ -155,7 +153,7 @@ it('the relay starts as an unprivileged user, passes its health check, publishes
 
 it('the relay ends with 0 on the signal of the platform', async () => {
   process.kill(pidOfRelay(), 'SIGTERM')
-  expect(await relay.waitForExit()).toBe(0)
+  expect([await relay.waitForExit(), relay.stderr]).toEqual([0, expect.not.stringContaining('failed')])
 })
 
 it('an idle relay has little in memory', async (test) => {
@@ -168,10 +166,9 @@ it('an idle relay has little in memory', async (test) => {
   await expect.poll(residentMib, { timeout: IDLE_WAIT_MS }).toBeLessThan(IDLE_BOUND_MIB)
 })
 
-/** The process of the program itself, below those of buildah. */
+/** The process of the program itself, below those of buildah; 0 if there is none. */
 function pidOfRelay(pid = relay.pid): number {
-  if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('node\0')) return pid
-  const [child] = globSync(`/proc/${pid}/task/*/children`).flatMap((file) => readFileSync(file, 'utf8').match(/\d+/g) ?? [])
-  if (!child) throw new Error(`no process of the program below ${relay.pid}`)
-  return pidOfRelay(Number(child))
+  if (/^([^\0]*\/)?node\0/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))) return pid
+  const children = globSync(`/proc/${pid}/task/*/children`).flatMap((file) => readFileSync(file, 'utf8').match(/\d+/g) ?? [])
+  return children.map((child) => pidOfRelay(Number(child))).find((found) => found > 0) ?? 0
 }

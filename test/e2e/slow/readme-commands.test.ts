@@ -53,19 +53,17 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
   'stocktape --help': ['test/unit/main.test.ts', '--help'],
   'stocktape doctor': ['test/e2e/slow/doctor.test.ts', 'doctor'],
   'curl --http2': ['test/e2e/slow/upgrading-clients.test.ts', '--http2'],
-  'docker build -t stocktape .': ['test/e2e/slow/image.test.ts', 'RUN'],
-  'docker run --init --stop-timeout 20 --read-only --tmpfs /tmp -v tape:/data -p 8080:8080 -e NETWORK=base stocktape': [
-    'test/e2e/slow/image.test.ts',
-    'CMD',
-  ],
+  'NETWORK=base npm start': ['test/unit/relay/config/config.test.ts', "NETWORK: 'base'"],
+  'docker build -t stocktape .': ['test/nightly/image.test.ts', "buildah('build'"],
   ...Object.fromEntries(
     [
+      'docker run --init --stop-timeout 20 --read-only --tmpfs /tmp -v tape:/data -p 8080:8080 -e NETWORK=base stocktape',
+      'docker run --init --stop-timeout 20 -v tape:/data -p 8080:8080 stocktape serve --network base --tape-retention 12h',
       'docker run --rm stocktape doctor --network base',
       'docker run --rm --network host stocktape tail AAPLc',
-      'docker run --init -v tape:/data -p 8080:8080 stocktape serve --network base --tape-retention 12h',
-    ].map((command) => [command, ['test/e2e/slow/image.test.ts', 'ENTRYPOINT']] as const),
+    ].map((command) => [command, ['test/nightly/image.test.ts', 'config.Entrypoint']] as const),
   ),
-  'docker compose -f docs/compose.yaml up --build': ['test/e2e/slow/image.test.ts', "'docs/compose.yaml'"],
+  'docker compose -f docs/compose.yaml up --build': ['test/unit/deployment-files.test.ts', "'docs/compose.yaml'"],
   ...Object.fromEntries(
     [
       'fly volumes create tape --size 3',
@@ -74,7 +72,7 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
       'fly secrets set NATS_URL=tls://… UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://…',
       'fly deploy --config docs/fly-cluster.toml',
       'fly scale count ingest=2 edge=3',
-    ].map((command) => [command, ['test/e2e/slow/image.test.ts', "'fly.toml', 'docs/fly-cluster.toml'"]] as const),
+    ].map((command) => [command, ['test/unit/deployment-files.test.ts', "'fly.toml', 'docs/fly-cluster.toml'"]] as const),
   ),
   ...Object.fromEntries(
     [
