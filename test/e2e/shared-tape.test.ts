@@ -85,7 +85,8 @@ it('a component that mounts later adds its symbols, and nothing is lost or repea
   expect(tab.tape.state.feed.gaps).toBe(0)
 })
 
-it('tabs share one connection, and the next tab continues when the first is closed', async () => {
+// Node has the locks of browsers since 24.5. Without them each tab has a connection of its own.
+it.skipIf(!('locks' in navigator))('tabs share one connection, and the next tab continues when the first is closed', async () => {
   const stack = await openTestStack()
   const reader = await listenToAll(stack)
   const first = openTab(stack)

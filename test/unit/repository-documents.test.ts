@@ -73,7 +73,7 @@ describe('the architecture page', () => {
 
 describe('the documents', () => {
   it('name only scripts that exist', () => {
-    const known = [...Object.keys(packageJson.scripts), 'ci', 'install', 'publish']
+    const known = [...Object.keys(packageJson.scripts), 'ci', 'exec', 'install', 'publish']
     const named = documents.flatMap((path) =>
       [...read(path).matchAll(/`?npm (?:run )?([a-z]+)/g)].map(([, script = '']) => `${path}: ${script}`),
     )

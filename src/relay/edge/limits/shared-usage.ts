@@ -42,7 +42,7 @@ export class SharedUsage {
   }
 
   forget(worker: number): void {
-    this.#statements.drop.run(worker, null)
+    this.#statements.forget.run(worker)
   }
 
   /** Calls `take` with the machine's time, equal in all processes, and the rest of the rates. `take` returns null to refuse. */
@@ -92,8 +92,9 @@ const prepare = (database: DatabaseSync) => ({
   change: database.prepare(
     'INSERT INTO counts (name, worker, count) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count',
   ),
-  drop: database.prepare('DELETE FROM counts WHERE worker = ?1 AND (?2 IS NULL OR (name = ?2 AND count = 0))'),
+  drop: database.prepare('DELETE FROM counts WHERE worker = ? AND name = ? AND count = 0'),
+  forget: database.prepare('DELETE FROM counts WHERE worker = ?'),
   rate: database.prepare('SELECT all_left AS "all", logs_left AS logs, at FROM rates WHERE address = ?'),
-  sweep: database.prepare('DELETE FROM rates WHERE at < ?1 OR at < (SELECT at FROM rates ORDER BY at DESC LIMIT 1 OFFSET ?2)'),
+  sweep: database.prepare('DELETE FROM rates WHERE at < ? OR at < (SELECT at FROM rates ORDER BY at DESC LIMIT 1 OFFSET ?)'),
   setRate: database.prepare('INSERT OR REPLACE INTO rates (address, all_left, logs_left, at) VALUES (?, ?, ?, ?)'),
 })
