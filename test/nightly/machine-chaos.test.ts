@@ -134,20 +134,23 @@ const faultsOf = (relay: SupervisedRelay, machine: FaultyMachine, upstream: TcpP
   ]
 }
 
-/** How the history of a client differs from the tape; null where it does not. The tape may have lost what stands before a gap. */
-function differenceOf({ runs }: ChaosClient, tape: ReturnType<typeof contentOf>, places: ReadonlySet<string>): string | null {
-  const received = runs.flatMap(({ positions, checksums }, nth) => {
+/**
+ * How the history of a client differs from the tape; null where it does not. The tape may have lost what stands before a gap. A gap
+ * with the reason `ahead` leaves out what the tape wrote before the client came.
+ */
+function differenceOf({ runs, gaps }: ChaosClient, tape: ReturnType<typeof contentOf>, places: ReadonlySet<string>): string | null {
+  let at = 0
+  for (const [nth, { positions, checksums }] of runs.entries()) {
+    const gap = JSON.parse(gaps[nth - 1] ?? '{}')
+    if (gap.reason === 'ahead') at = Math.max(at, tape.positions.indexOf(gap.through) + 1)
     const firstLost = nth === runs.length - 1 ? -1 : positions.findIndex((position) => !places.has(position))
-    const end = firstLost < 0 ? positions.length : firstLost
-    return positions.slice(0, end).map((position, at) => ({ position, checksum: checksums[at] }))
-  })
-  const count = Math.max(received.length, tape.positions.length)
-  for (let at = 0; at < count; at += 1) {
-    const { position, checksum } = received[at] ?? {}
-    if (position !== tape.positions[at] || checksum !== tape.checksums[at])
-      return `got ${position} where the tape has ${tape.positions[at]}, message ${at + 1} of ${tape.positions.length}`
+    for (const [index, position] of positions.slice(0, firstLost < 0 ? undefined : firstLost).entries()) {
+      if (position !== tape.positions[at] || checksums[index] !== tape.checksums[at])
+        return `got ${position} where the tape has ${tape.positions[at]}, message ${at + 1} of ${tape.positions.length}`
+      at += 1
+    }
   }
-  return null
+  return at === tape.positions.length ? null : `ended at message ${at} of ${tape.positions.length}`
 }
 
 /** Positions that name two messages. */
