@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"math/rand"
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -29,6 +31,7 @@ type message struct {
 var (
 	relay      = setting("STOCKTAPE_URL", "http://127.0.0.1:8080")
 	symbols    = setting("STOCKTAPE_SYMBOLS", "AAPLc")
+	stage      = setting("STOCKTAPE_STAGE", "preconfirmed") // Or sealed: only what is in a sealed block.
 	file       = setting("STOCKTAPE_POSITION", "stocktape.position")
 	position   = "now"
 	chainStart string                   // Where the unbroken stream begins.
@@ -44,11 +47,21 @@ func setting(name, otherwise string) string {
 	return otherwise
 }
 
-// isUpTo reports whether a place on the tape is not after another one. The numbers have no leading zeros.
+// order splits a place. With stage=sealed the facts of a seal come just before it: <epoch>.<seq>.<n> before <epoch>.<seq>.
+func order(place string) (epoch string, seq, n int64) {
+	parts := append(strings.Split(place, "."), "", "")
+	seq, _ = strconv.ParseInt(parts[1], 10, 64)
+	if n, _ = strconv.ParseInt(parts[2], 10, 64); n == 0 {
+		n = math.MaxInt64
+	}
+	return parts[0], seq, n
+}
+
+// isUpTo reports whether a place on the tape is not after another one.
 func isUpTo(place, other string) bool {
-	epoch, a, _ := strings.Cut(place, ".")
-	otherEpoch, b, _ := strings.Cut(other, ".")
-	return epoch == otherEpoch && (len(a) < len(b) || len(a) == len(b) && a <= b)
+	epoch, seq, n := order(place)
+	otherEpoch, otherSeq, otherN := order(other)
+	return epoch == otherEpoch && (seq < otherSeq || seq == otherSeq && n <= otherN)
 }
 
 // save renames, so that a crash leaves a whole position. It follows the handling: a crash repeats one message, and loses none.
@@ -62,6 +75,9 @@ func save(place string) error {
 
 // checkChain compares prev with the message before it of the same address and type. Otherwise that one is missing.
 func checkChain(m message) {
+	if stage == "sealed" {
+		return // There prev proves nothing.
+	}
 	chain := [2]string{m.Address, m.Type}
 	last, known := lastIDs[chain]
 	if m.Prev != nil && *m.Prev != last && (known || !isUpTo(*m.Prev, chainStart)) {
@@ -106,7 +122,7 @@ func handle(line []byte) error {
 }
 
 func listen() error {
-	query := url.Values{"symbols": {symbols}, "format": {"ndjson"}, "heartbeat": {fmt.Sprint(heartbeat.Seconds())}, "since": {position}}
+	query := url.Values{"symbols": {symbols}, "stage": {stage}, "format": {"ndjson"}, "heartbeat": {fmt.Sprint(heartbeat.Seconds())}, "since": {position}}
 	response, err := http.Get(relay + "/v1/stream?" + query.Encode())
 	if err != nil {
 		return err

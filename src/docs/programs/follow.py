@@ -4,7 +4,8 @@ import http.client, json, os, random, sys, time, urllib.error, urllib.parse, url
 URL = os.environ.get("STOCKTAPE_URL", "http://127.0.0.1:8080")
 SYMBOLS = os.environ.get("STOCKTAPE_SYMBOLS") or ",".join(sys.argv[1:]) or "AAPLc"
 FILE = os.environ.get("STOCKTAPE_POSITION", "stocktape.position")
-HEARTBEAT_S, RETRY_S, RETRY_BOUND_S = 5, 0.5, 30
+STAGE = os.environ.get("STOCKTAPE_STAGE", "preconfirmed")  # Or sealed: only what is in a sealed block.
+HEARTBEAT_S, RETRY_S, RETRIES_BOUND = 5, 0.5, 6
 
 position = open(FILE).read() if os.path.exists(FILE) else None
 chain_start = None  # Where the unbroken stream begins.
@@ -14,8 +15,9 @@ retry_s = 0.0
 
 
 def order(place):
-    epoch, seq = place.split(".")[:2]
-    return epoch, int(seq)
+    """With stage=sealed the facts of a seal come just before it: `<epoch>.<seq>.<n>` before `<epoch>.<seq>`."""
+    epoch, seq, n = f"{place}.inf".split(".")[:3]
+    return epoch, int(seq), float(n)
 
 
 def is_up_to(place, other):
@@ -33,6 +35,8 @@ def save(place):
 
 def check_chain(message):
     """The prev of a message is the id of the one before it with the same address and type. Otherwise that one is missing."""
+    if STAGE == "sealed":
+        return  # There prev proves nothing.
     chain, prev = (message.get("address"), message["type"]), message["prev"]
     last = last_ids.get(chain)
     if prev is not None and prev != last and (last is not None or not is_up_to(prev, chain_start)):
@@ -67,7 +71,7 @@ def handle(line):
 
 
 while True:
-    query = {"symbols": SYMBOLS, "format": "ndjson", "heartbeat": HEARTBEAT_S, "since": position or "now"}
+    query = {"symbols": SYMBOLS, "stage": STAGE, "format": "ndjson", "heartbeat": HEARTBEAT_S, "since": position or "now"}
     try:
         # A relay that is silent for three heartbeats is gone.
         with urllib.request.urlopen(f"{URL}/v1/stream?{urllib.parse.urlencode(query)}", timeout=3 * HEARTBEAT_S) as stream:
@@ -77,8 +81,9 @@ while True:
         text = refusal.read().decode()
         if refusal.code != 429 and refusal.code < 500:
             sys.exit(text)  # Any other refusal would come again.
-        retry_s = float(refusal.headers.get("Retry-After") or 0)
+        after = refusal.headers.get("Retry-After", "")
+        retry_s = int(after) if after.isdigit() else 0  # A date is ignored.
     except (OSError, ValueError, http.client.HTTPException) as failure:
         print(failure, file=sys.stderr)
-    time.sleep(retry_s + min(RETRY_S * 2**attempts, RETRY_BOUND_S) * random.uniform(0.5, 1.5))
+    time.sleep(retry_s + RETRY_S * 2 ** min(attempts, RETRIES_BOUND) * random.uniform(0.5, 1.5))
     attempts, retry_s = attempts + 1, 0.0

@@ -198,6 +198,12 @@ it('the recipe for a retract provokes one', async (test) => {
   await lines.waitForOutput('stdout', /retract +transfer .* retracted: its block was sealed without it/)
 })
 
+/** Builds the program `listen`. Go needs the setting where there is no C compiler. */
+async function buildGo(test: TestLifecycle, folder: string, file: string): Promise<void> {
+  const built = startProgram(test, ['go', 'build', '-o', 'listen', file], folder, { CGO_ENABLED: '0' })
+  expect([await built.waitForExit(), built.stderr]).toEqual([0, ''])
+}
+
 /** The conformance kit judges the programs in Python and Go, and the SDK that the others use. */
 const programs = [
   ['typescript', 'listen.mjs', 'AAPLc.position', ['node', 'listen.mjs']],
@@ -212,9 +218,7 @@ it('each program continues at the position in its file, comes back after a resta
       const { folder } = await ExampleSite.open(test)
       await writeFile(join(folder, file), copied.get(`listen-${id}`) ?? '')
       await writeFile(join(folder, position), 'othertape.1')
-      // Go needs this setting where there is no C compiler.
-      const built = id === 'go' && startProgram(test, ['go', 'build', '-o', 'listen', file], folder, { CGO_ENABLED: '0' })
-      if (built) expect([await built.waitForExit(), built.stderr]).toEqual([0, ''])
+      if (id === 'go') await buildGo(test, folder, file)
       return { id, position: join(folder, position), program: startProgram(test, command, folder) }
     }),
   )
@@ -234,6 +238,31 @@ it('each program continues at the position in its file, comes back after a resta
     expect(await readFile(position, 'utf8'), id).toMatch(/^(?!othertape)\w+\.\d+/)
   }
 })
+
+it.for([
+  ['python', ['python3', join(project, 'src/docs/programs/follow.py')]],
+  ['go', ['./listen']],
+] as const)(
+  'with stage=sealed the program in %s prints what the history has, from the middle of a seal',
+  async ([id, command], test) => {
+    const { relay } = await openStack(test)
+    const idOf = (line: string): string => JSON.parse(line).id
+    let lines: readonly string[] = []
+    let first = -1
+    await relay.waitForResponse('/v1/events?symbols=AAPLc&stage=sealed&format=ndjson', (text) => {
+      lines = text.trimEnd().split('\n')
+      first = lines.findIndex((line) => /\.\d+\.1"/.test(line))
+      return lines.slice(first + 2).filter((line) => /\.\d+\.2"/.test(line)).length > 2
+    })
+    const folder = await createTempFolder(test)
+    if (id === 'go') await buildGo(test, folder, join(project, 'src/docs/programs/follow.go'))
+    await writeFile(join(folder, 'stocktape.position'), idOf(lines[first] ?? ''))
+    const program = startProgram(test, command, folder, { STOCKTAPE_URL: relay.url, STOCKTAPE_STAGE: 'sealed' })
+    await program.waitForOutput('stdout', new RegExp(`"id":"${idOf(lines.at(-1) ?? '')}".*\n`))
+    const wanted = lines.slice(first + 1)
+    expect(program.stdout.split('\n').slice(0, wanted.length)).toEqual(wanted)
+  },
+)
 
 /** Resolves when a page shows something that happened after this time. A page in the background is never painted. */
 async function showsNews({ page, errors }: OpenedPage, after: string): Promise<void> {
@@ -333,8 +362,8 @@ async function transferIdsOf({ url }: DeployedRelay, ids: readonly string[]): Pr
 it.each([
   ['typescript', 20],
   ['python', 90],
-  ['go', 150],
-  ['ledger', 125],
+  ['go', 165],
+  ['ledger', 130],
   ['page-library', 15],
   ['react', 30],
   ['event-source', 30],
