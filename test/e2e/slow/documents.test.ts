@@ -363,7 +363,7 @@ it.each([
   ['typescript', 20],
   ['python', 90],
   ['go', 165],
-  ['ledger', 130],
+  ['ledger', 165],
   ['page-library', 15],
   ['react', 30],
   ['event-source', 30],

@@ -1,4 +1,8 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { toEventSelector } from 'viem/utils'
@@ -105,8 +109,8 @@ function changesOnChain({ chain, list }: Devnet, begin: number): Record<string, 
 }
 
 function balancesIn(file: string): Record<string, bigint> {
-  const rows = new DatabaseSync(file).prepare('SELECT name, value FROM balances').all()
-  return Object.fromEntries(rows.map(({ name, value }) => [String(name), BigInt(String(value))]))
+  const rows = new DatabaseSync(file).prepare('SELECT account, raw FROM balances').all()
+  return Object.fromEntries(rows.map(({ account, raw }) => [String(account), BigInt(String(raw))]))
 }
 
 it('the ledger has the balances of the chain after faults of the node, kills and cut connections, and each block is proven', async (test) => {
@@ -154,8 +158,86 @@ it('the ledger has the balances of the chain after faults of the node, kills and
   const changes = changesOnChain(devnet, begin)
   expect(balancesIn(file)).toEqual(changes)
   expect(`${printed}${ledger.stdout}`).not.toContain('not proven')
-  expect(line).toMatch(/proven: 5 movements; 3 accounts, minted - burned = (\d+)\n$/)
+  expect(line).toMatch(/proven: 5 movements; minted - burned = (\d+)\n$/)
   expect(line).toContain(`= ${-(changes[ZERO_ADDRESS] ?? 0n)}\n`)
+})
+
+const keyAt = (block: number) => `${block}-0x${'ab'.repeat(32)}-0`
+const digestOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
+const movementAt = (block: number, raw: string) => ({ type: 'transfer', key: keyAt(block), from: ALICE, to: BOB, raw })
+const sealAt = (block: number, types: readonly string[] = ['transfer'], digest = digestOf(keyAt(block))) => {
+  return { type: 'seal', block: { number: block }, keys: [keyAt(block)], types, count: 1, digest }
+}
+
+type ScriptedMessage = { readonly type: string; readonly id?: string; readonly [field: string]: unknown }
+
+/** A stream of a scripted relay. A message without an id gets the next number, and the `prev` of its type. */
+function streamOf(messages: readonly ScriptedMessage[]): string {
+  const lastIds = new Map<string, string>()
+  const lines = messages.map((message, index) => {
+    if (message.id) return { prev: null, ...message }
+    const [id, prev] = [`a.${11 + index}`, lastIds.get(message.type) ?? null]
+    lastIds.set(message.type, id)
+    return { id, prev, ...message }
+  })
+  const hello = { type: 'hello', id: 'a.10', head: { pending: 99, sealed: 98, safe: null, finalized: null } }
+  return [hello, ...lines].map((message) => `${JSON.stringify(message)}\n`).join('')
+}
+
+it('the ledger drops repetitions, doubts what no seal proves until it is repaired, and ends only at a lasting refusal', async (test) => {
+  const answers: ((response: ServerResponse) => void)[] = [
+    (response) => response.writeHead(503, { 'retry-after': 'Thu, 01 Jan 1970 00:00:00 GMT' }).end(),
+    (response) =>
+      response.write(
+        streamOf([
+          movementAt(101, '5'),
+          { type: 'amend', key: keyAt(101), update: movementAt(101, '7') },
+          { ...movementAt(101, '5'), id: 'a.11' },
+          sealAt(101, ['transfer'], digestOf('other')),
+          sealAt(101),
+          movementAt(102, '1'),
+          { type: 'finality', stage: 'finalized', block: { number: 102 } },
+          sealAt(103, ['approval']),
+          { type: 'retract', key: keyAt(102) },
+          sealAt(104, ['approval']),
+          sealAt(105),
+          { ...sealAt(106, ['approval']), prev: 'a.12' },
+          { type: 'gap', id: 'a.90', prev: undefined, reason: 'long', backfill: '/v1/events?symbols=AAPLc&after=a.22&before=a.91' },
+        ]),
+      ),
+    (response) => response.writeHead(410).end(),
+    (response) => response.end(`${JSON.stringify({ type: 'error', code: 401, message: 'wrong key' })}\n`),
+  ]
+  const requests: string[] = []
+  const server = createServer(({ url, headers }, response) => {
+    requests.push(`${headers.authorization} ${url?.replace(/\?.*(since|after)=/, '?$1=')}`)
+    answers.shift()?.(response)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  test.onTestFinished(() => void server.close())
+  const file = join(await createTempFolder(test), 'ledger.sqlite')
+  const run = async (token: string, relay = `http://127.0.0.1:${(server.address() as AddressInfo).port}`) => {
+    const args = ['src/docs/programs/ledger.py', token, relay, file]
+    const ledger = new ChildProgram([pathOf('python'), ...args], { env: { STOCKTAPE_KEY: 'one' } })
+    return [await ledger.waitForExit(), ledger.stdout.split('\n'), ledger.stderr.split('\n').at(-2)]
+  }
+  const supply = 'minted - burned = 0'
+  const printed = [
+    'begins after block 100',
+    `block 101 not proven; block 101: the seal is damaged; ${supply}`,
+    `block 101 proven: 1 movements; ${supply}`,
+    `block 103 not proven; block 102: finalized, but no seal lists a movement; ${supply}`,
+    `block 104 proven: 0 movements; ${supply}`,
+    `block 105 not proven; block 105: lacks 1 movements, has 0 too many; ${supply}`,
+    `block 106 not proven; block 105: lacks 1 movements, has 0 too many; before a.22: a seal is missing; ${supply}`,
+    '',
+  ]
+  expect(await run('AAPLc')).toEqual([1, printed, 'wrong key'])
+  const paths = ['stream?since=now', 'stream?since=now', 'events?after=a.22&before=a.91&limit=1000', 'stream?since=a.22']
+  expect(requests).toEqual(paths.map((path) => `Bearer one /v1/${path}`))
+  expect(balancesIn(file)).toEqual({ [ALICE]: -7n, [BOB]: 7n })
+  expect(await run('TSLAc')).toEqual([1, [''], 'This file is the ledger of AAPLc.'])
+  expect(await run('AAPLc,TSLAc')).toEqual([1, [''], 'A ledger has one token.'])
 })
 
 /** What each command of docs/bots.md prints, and more flags for it here. */
