@@ -183,7 +183,7 @@ const factTypeNames = Object.keys(factRows) as [FactType, ...FactType[]]
 const FactTypeText = z.enum(factTypeNames)
 const followedFields = {
   key: Key,
-  fact_type: FactTypeText.describe('The type under which it was published.'),
+  fact_type: FactTypeText.describe('The type under which it was published or last amended.'),
   fact_id: PositionText.describe('The position of the last message that published or amended it.'),
 }
 
@@ -230,7 +230,9 @@ const Seal = updateSchema(
     keys: z.array(Key).describe('The keys of all logs of the token in this block, in log order.'),
     types: z
       .array(z.enum([...FactTypeText.options, 'part']))
-      .describe('For each key the type under which it was published, or part if the message of another key contains the log.'),
+      .describe(
+        'For each key the type under which it was published or last amended, or part if the message of another key contains the log.',
+      ),
     late_keys: z.array(Key).describe('The keys that are first published now with late: true.'),
     count: z.int().nonnegative().describe('The number of keys.'),
     digest: z

@@ -449,7 +449,7 @@ export type LogMessage = TokenUpdate<"log"> & OnChain & {
 /** A published fact did not happen. */
 export type RetractMessage = TokenUpdate<"retract"> & {
   readonly key: Key
-  /** The type under which it was published. */
+  /** The type under which it was published or last amended. */
   readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
   /** The position of the last message that published or amended it. */
   readonly fact_id: Position
@@ -471,7 +471,7 @@ export type RetractMessage = TokenUpdate<"retract"> & {
 /** The content of a published fact changed. Its type may change too. */
 export type AmendMessage = TokenUpdate<"amend"> & {
   readonly key: Key
-  /** The type under which it was published. */
+  /** The type under which it was published or last amended. */
   readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
   /** The position of the last message that published or amended it. */
   readonly fact_id: Position
@@ -486,7 +486,7 @@ export type SealMessage = TokenUpdate<"seal"> & {
   readonly block: Block
   /** The keys of all logs of the token in this block, in log order. */
   readonly keys: readonly Key[]
-  /** For each key the type under which it was published, or part if the message of another key contains the log. */
+  /** For each key the type under which it was published or last amended, or part if the message of another key contains the log. */
   readonly types: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "part")[]
   /** The keys that are first published now with late: true. */
   readonly late_keys: readonly Key[]
