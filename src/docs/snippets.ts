@@ -10,7 +10,7 @@ const [curl = '', wscat = '', browser = ''] = quickStartLines(ORIGIN.replace('ht
 export const program = (file: string): string => readFileSync(new URL(`./programs/${file}`, import.meta.url), 'utf8')
 
 const followNote =
-  'It prints NDJSON, continues after the position in its file, drops repetitions, proves by prev that nothing is missing, disconnects from a silent relay, and ends at a refusal that would be repeated. It obeys every rule of the conformance kit.'
+  'It prints NDJSON, continues after the position in its file, drops repetitions, proves by prev that nothing is missing, disconnects from a silent relay, and ends at a refusal that would be repeated. With STOCKTAPE_STAGE=sealed it prints sealed facts only. It obeys every rule of the conformance kit.'
 
 /** Code to copy. Tests run it unchanged. */
 export const snippets = [

@@ -124,7 +124,6 @@ def handle(message):
 
 
 def fill(gap):
-    """Reads the messages of a gap, page by page."""
     path, query = gap["backfill"].split("?")
     query = {**dict(parse_qsl(query)), "limit": 1000}
     while query["after"]:
