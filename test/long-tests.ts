@@ -34,6 +34,7 @@ export const slowFiles = [
   'test/e2e/{history,metrics,quotes,real-node,relay-downtime,requested-faults}.test.ts',
   'test/e2e/{restart,source-failover,test-token,upstream-outage}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
+  'test/bench/stream-readers.test.ts',
   'test/simulation/{client-streams,reach-report}.test.ts',
   'test/unit/{argument-bounds,relay/chain/any-json,relay/edge/history/history-export}.test.ts',
   'test/unit/{main.test.ts,tools/{completion,tail/tail}.test.ts,build/build-board.test.ts}',

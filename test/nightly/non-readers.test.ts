@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 300_000 })
 const READERS = 200
 const NON_READERS = 200
 /** Pairs of a phase without non-readers and a phase with them. The first pair warms up. Only the long form has enough to compare their latencies. */
-const ROUNDS = isNightly ? 13 : 3
+const ROUNDS = isNightly ? 13 : 2
 /** Two blocks, so that every phase has the same number of seals. */
 const PHASE_FLASHES = 20
 /** At this backlog a client is disconnected at once: 16 times the bound. */
