@@ -19,7 +19,7 @@ type Retained = { readonly bytes: number; readonly sockets: number; readonly res
 // biome-ignore lint/suspicious/noExplicitAny: an answer of the inspector, whose form depends on the method.
 type InspectorSend = (method: string, params?: object) => Promise<any>
 
-const [imageCommand] = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8').match(/(?<=^CMD ).+/m) ?? ['[]']
+const [imageCommand] = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8').match(/(?<=^ENTRYPOINT ).+/m) ?? ['[]']
 /** Those of the image's Node. Its young generation is small: a larger one is collected in longer pauses. */
 export const imageFlags: readonly string[] = JSON.parse(imageCommand).filter((part: string) => part.startsWith('--'))
 if (imageFlags.length === 0) throw new Error('the Dockerfile starts Node without flags')

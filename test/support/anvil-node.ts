@@ -137,7 +137,8 @@ export async function serveList(record: Record<string, unknown>): Promise<{ url:
 /** The node's program is in a package of its own for each platform. */
 function anvilBinaryPath(): string {
   const platform = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
-  return join(dirname(require.resolve(`${platform}/package.json`)), 'bin', 'anvil')
+  const ofAnvil = createRequire(require.resolve('@foundry-rs/anvil/package.json'))
+  return join(dirname(ofAnvil.resolve(`${platform}/package.json`)), 'bin', 'anvil')
 }
 
 /** The port that the node prints. */
