@@ -33,10 +33,10 @@ copyFileSync(`${root}/LICENSE`, `${root}/dist/LICENSE`)
 
 /** The package does not hold the files that the page links to, and its page on npm has another address. */
 function withWholeLinks(page: string): string {
-  const [page_, files] = ['blob', 'raw'].map((kind) => `${homepage.replace('#readme', '')}/${kind}/v${version}/`)
+  const [pages, files] = ['blob', 'raw'].map((kind) => `${homepage.replace('#readme', '')}/${kind}/v${version}/`)
   const isRelative = '(?![a-z]+:|#)'
   return page
     .replaceAll(new RegExp(`(!\\[[^\\]]*\\]\\()${isRelative}`, 'g'), `$1${files}`)
     .replaceAll(new RegExp(`((?:src|srcset)=")${isRelative}`, 'g'), `$1${files}`)
-    .replaceAll(new RegExp(`((?<!!\\[[^\\]]*)\\]\\()${isRelative}`, 'g'), `$1${page_}`)
+    .replaceAll(new RegExp(`((?<!!\\[[^\\]]*)\\]\\()${isRelative}`, 'g'), `$1${pages}`)
 }

@@ -15,7 +15,7 @@ const readFolder = (folder: string) => {
   const { packages }: { packages: Packages } = JSON.parse(read(`${folder}package-lock.json`))
   return { dependencies, optionalDependencies, pinned: { ...dependencies, ...devDependencies, ...optionalDependencies }, packages }
 }
-/** What `npm ci` installs, and the packages of the tests that `npm test` does not run. */
+/** The packages that `npm ci` installs, and those of the tests that `npm test` does not run. */
 const project = readFolder('')
 const tests = readFolder('test/')
 

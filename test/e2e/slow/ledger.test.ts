@@ -94,7 +94,7 @@ function sealMovements(devnet: Devnet) {
   return devnet.seal()
 }
 
-/** What the sealed logs of the token after a block moved, by account. */
+/** Sums of the sealed movements of the token after a block, by account. */
 function changesOnChain({ chain, list }: Devnet, begin: number): Record<string, bigint> {
   const changes: Record<string, bigint> = {}
   for (let number = begin + 1; number <= chain.head.number; number += 1) {
@@ -240,7 +240,7 @@ it('the ledger drops repetitions, doubts what no seal proves until it is repaire
   expect(await run('AAPLc,TSLAc')).toEqual([1, [''], 'A ledger has one token.'])
 })
 
-/** What each command of docs/bots.md prints, and more flags for it here. */
+/** The output of each command of docs/bots.md, and more flags for it here. */
 const commands: Readonly<Record<string, readonly [printed: RegExp, flags?: string]>> = {
   'npm start': [/listens on http:/],
   "curl -N 'http://127.0.0.1:8080/v1/stream/AAPLc?format=ndjson&heartbeat=5'": [/"type":"heartbeat"/],
