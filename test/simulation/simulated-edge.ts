@@ -44,7 +44,7 @@ export class SimulatedEdge {
       chainId: () => 1,
       isWrongChain: () => false,
       server: 'simulation',
-      demo: false,
+      demo: () => false,
       heartbeatMs: HEARTBEAT_MS,
       navStaleAfterMs: 1,
       maxSelections: bounds.maxSelections,

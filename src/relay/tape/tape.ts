@@ -43,18 +43,23 @@ export interface Tape extends NoteReader {
   readAfter(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
   /** Returns the number after which no update has been evicted. */
   oldest(): number
+  /** Returns the time of the first update after `oldest`, as it says itself; null if there is none. */
+  oldestTime(): string | null
   end(): number
   next(): number
   /** Returns the last number before the run that skipped `seq`, if `seq` was lost or never given; otherwise null. */
   lostAfter(seq: number): number | null
   /** Waits a few seconds for an update that another process has written. Rejects if this process no longer receives the tape. */
   reach?(seq: number): Promise<void>
+  measure(): TapeSize
   /** Whether updates that are written now outlive the process. */
   readonly isDurable: boolean
   /** Reason for which NATS does not store the tape; null while it does. A tape in a file has none. */
   readonly refusal?: string | null
   close(): Promise<void>
 }
+
+export type TapeSize = { readonly rows: number; readonly bytes: number }
 
 export type StoredText = { readonly seq: number; readonly text: string }
 

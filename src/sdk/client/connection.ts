@@ -88,7 +88,7 @@ export class Connection {
     switch (message.type) {
       case 'hello':
         this.#hasHello = true
-        this.#silenceMs = MISSED_HEARTBEATS * 1_000 * message.heartbeat_s
+        if (message.heartbeat_s !== null) this.#silenceMs = MISSED_HEARTBEATS * 1_000 * message.heartbeat_s
         this.#handlers.onState({ phase: 'replaying' })
         break
       case 'heartbeat':

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import type { Hex } from '../../lib/hex.ts'
+import { lineDigest } from '../../relay/tape/line-digest.ts'
 import { exampleOf } from '../../protocol/contract-examples.ts'
 import { formatKey } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
@@ -84,7 +84,7 @@ export class ScriptedTape {
 
   seal({ key, type, block }: TypeOf<'transfer'>): TypeOf<'seal'> {
     const sealed = { ...block, hash: SEALED_HASH }
-    const digest = createHash('sha256').update(key).digest('hex').slice(0, 32)
+    const digest = lineDigest([key])
     const listed = { keys: [key], types: [type], late_keys: [], count: 1, digest }
     return this.#write('seal', { ...exampleOf('seal'), block: sealed, ...listed })
   }

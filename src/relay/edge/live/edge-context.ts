@@ -21,7 +21,7 @@ export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' |
   /** Whether every upstream URL belongs to another chain. */
   readonly isWrongChain: () => boolean
   readonly server: string
-  readonly demo: boolean
+  readonly demo: () => boolean
   readonly navStaleAfterMs: number
   readonly tapeRetentionMs: number
 }

@@ -72,12 +72,12 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   const { edge, random, createConnectionId, clientAddressOf } = streams
   const { incoming, outgoing } = request
   const { query, format, choice, options, since } = resolved
-  const { hasHeartbeats, preface } = formatOf(format)
+  const { preface } = formatOf(format)
   const address = clientAddressOf(incoming)
   const retryMs = Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
   const refusal = edge.hub.refusal({ tokens: choice.tokens, options }, address)
   if (refusal) throw refusal
-  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : hasHeartbeats ? edge.heartbeatMs : null
+  const heartbeatMs = query.heartbeat === undefined ? edge.heartbeatMs : query.heartbeat * 1_000 || null
   const [usual, named = usual] = variantsOf(format)
   const transport = query.events === 'named' ? named : usual
   const socket = takeOver(incoming, outgoing)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isWithin, type RecurringWindow } from '../../../lib/fault-settings.ts'
+import { demoNote } from '../../tape/notes.ts'
 import { version } from '../../../lib/version.ts'
 import { closeCodeOf } from '../../../protocol/close-codes.ts'
 import { type KeyLimits, randomTokenSecret } from '../../config/api-key-settings.ts'
@@ -144,7 +145,7 @@ const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs,
   ...{ hub, current, tape, now, wallTime, uptime },
   chainId: () => chain.id,
   isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
-  demo: config.chain.isBuiltIn,
+  demo: () => config.chain.isBuiltIn || tape.note(demoNote) === true,
   server: `stocktape/${version}`,
   navStaleAfterMs: config.tokens.navStaleAfterMs,
   tapeRetentionMs: config.tape.tapeRetentionMs,

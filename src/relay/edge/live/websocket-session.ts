@@ -29,6 +29,13 @@ const IDLE_BOUND_MS = 30_000
 /** A connection that needs an API key is refused after this time without a message. */
 const API_KEY_BOUND_MS = 2_000
 
+const heartbeatsNeeded = new Refusal(
+  400,
+  'bad_parameter',
+  'heartbeat: a WebSocket always has heartbeats: give 1 to 60 seconds, or leave it out.',
+  { parameter: 'heartbeat' },
+)
+
 /** One client of /v1/ws, from `hello` to `bye`. Requests change its selection. */
 export class WebSocketSession implements WebSocketEvents {
   readonly #edge: EdgeContext
@@ -74,6 +81,7 @@ export class WebSocketSession implements WebSocketEvents {
     if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
     this.#attempt(() => {
       const parsed = readStreamQuery(query, lastEventId)
+      if (parsed.heartbeat === 0) throw heartbeatsNeeded
       if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())
       if (parsed.symbols) {
         resolveKnownSymbols(edge.current, parsed.symbols)
