@@ -62,7 +62,8 @@ const mistakeIn = (parameter: string, advice: string): Refusal =>
 
 export function readEventsQuery(parameters: URLSearchParams): EventsQuery {
   const query = readParameters(EventsQuery, parameters)
-  if (query.before !== undefined && query.through !== undefined) throw mistakeIn('through', 'give either before or through, not both.')
+  if (query.before !== undefined && query.through !== undefined)
+    throw mistakeIn('through', 'give either before or through, not both.')
   if (query.receipt && query.order === 'desc' && query.limit !== undefined)
     throw mistakeIn('receipt', 'give since or after instead of limit with order=desc.')
   return query

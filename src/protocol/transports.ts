@@ -25,7 +25,8 @@ const sseEvent =
   (message, json) => {
     const id = 'id' in message && message.id !== null ? `id: ${message.id}\n` : ''
     const event = isNamed(message) ? `event: ${message.type}\n` : ''
-    return `${event}${id}data: ${json}\n\n`
+    const retry = message.type === 'bye' ? `retry: ${message.retry_ms}\n` : ''
+    return `${retry}${event}${id}data: ${json}\n\n`
   }
 
 const httpFormats = {

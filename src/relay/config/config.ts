@@ -93,7 +93,11 @@ export function readConfig(
   lines.push(...refusedVariables(variables))
   if (lines.length === 0) lines.push(...contradictions(given, isListOptional))
   if (lines.length > 0) return { kind: 'mistakes', lines }
-  return { kind: 'settings', config: withImplied(given, new Set(layers.flatMap(Object.keys))), warnings: misspeltVariables(variables) }
+  return {
+    kind: 'settings',
+    config: withImplied(given, new Set(layers.flatMap(Object.keys))),
+    warnings: misspeltVariables(variables),
+  }
 }
 
 const quoteTokensOf = ({ tokens: { quoteTokens }, chain: { network } }: GivenSettings): readonly QuoteToken[] =>
@@ -123,7 +127,9 @@ function withImplied(given: GivenSettings, givenNames: ReadonlySet<string>): Con
     tape: {
       ...tape,
       dataDir,
-      ...(isBuiltIn && dataDir === ':memory:' && !givenNames.has('TAPE_MAX_MESSAGES') && { tapeMaxMessages: BUILT_IN_MAX_MESSAGES }),
+      ...(isBuiltIn &&
+        dataDir === ':memory:' &&
+        !givenNames.has('TAPE_MAX_MESSAGES') && { tapeMaxMessages: BUILT_IN_MAX_MESSAGES }),
       // The tape keeps less than the time of the relay's absence, so that a client that reconnects has a gap.
       ...(own.faults?.gap && { tapeRetentionMs: Math.min(tape.tapeRetentionMs, Math.ceil(own.faults.gap.lengthMs / 2)) }),
     },

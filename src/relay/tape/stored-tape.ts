@@ -18,8 +18,8 @@ import {
   type HistoryReader,
   type SearchableTape,
   type StoredText,
-  type TapeSize,
   TapeError,
+  type TapeSize,
 } from './tape.ts'
 import { openTapeDatabase, tapeErrorOf } from './tape-database.ts'
 import { entryOf, prepareRows, type TapeRow } from './tape-row.ts'
@@ -124,6 +124,7 @@ export abstract class StoredTape implements SearchableTape {
     this.#flush(() => this.#checkpoints.complete())
   }
 
+  reach?(seq: number): Promise<boolean>
   abstract append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
 
   /** Begins a run at the number `first`. That start is on the disk before anybody receives an update of the run. */

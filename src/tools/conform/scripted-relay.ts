@@ -1,4 +1,3 @@
-import { lineDigest } from '../../relay/tape/line-digest.ts'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -8,6 +7,7 @@ import { filterNames, noFilters } from '../../protocol/parameters/value-filters.
 import { type ErrorRecord, Refusal } from '../../protocol/refusal.ts'
 import { contentTypeOf, formatOf, framings } from '../../protocol/transports.ts'
 import { followingTypes, type Update } from '../../protocol/updates.ts'
+import { lineDigest } from '../../relay/tape/line-digest.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
 
 const HEARTBEAT_MS = 1_000
@@ -82,7 +82,9 @@ export class ScriptedConnection {
     if (gapMessage) this.send(gapMessage)
     if (this.query.get('snapshot') !== 'false' && (gapMessage || since === null)) this.send(tape.snapshot(start))
     const stored = tape.after(start).filter((message) => this.#selects(message))
-    const replay = [...repeated.filter((message) => this.#selects(message)), ...stored].filter((message) => !dropped.includes(message))
+    const replay = [...repeated.filter((message) => this.#selects(message)), ...stored].filter(
+      (message) => !dropped.includes(message),
+    )
     for (const message of replay) this.publish(message)
     // Dropped messages count as sent, so that a client with value filters can notice the loss by their number.
     this.#sent += dropped.length

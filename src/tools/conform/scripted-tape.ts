@@ -1,10 +1,10 @@
 import type { Hex } from '../../lib/hex.ts'
-import { lineDigest } from '../../relay/tape/line-digest.ts'
 import { exampleOf } from '../../protocol/contract-examples.ts'
 import { formatKey } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'
+import { lineDigest } from '../../relay/tape/line-digest.ts'
 
 /** Near Number.MAX_SAFE_INTEGER, so that a client that rounds numbers is noticed. */
 const FIRST_SEQ = 9_007_199_254_700_000

@@ -1,7 +1,7 @@
-import { lineDigest } from '../../relay/tape/line-digest.ts'
 import { closeCodes } from '../../protocol/close-codes.ts'
 import { Notice } from '../../protocol/notices.ts'
 import { Update } from '../../protocol/updates.ts'
+import { lineDigest } from '../../relay/tape/line-digest.ts'
 import { comparePositions } from '../../sdk/client/position-order.ts'
 import { ALL, type JudgedServer } from './judged-server.ts'
 import { BrokenRule } from './scenario-driver.ts'

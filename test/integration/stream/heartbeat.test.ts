@@ -63,7 +63,9 @@ describe('a heartbeat', () => {
 
   it('is off on HTTP with heartbeat=0, which a WebSocket refuses', async () => {
     const stack = await openTestStack({ HEARTBEAT: '100ms' })
-    const silent = await Promise.all((['sse', 'ndjson'] as const).map((name) => listenLive(stack, name, 'symbols=AAPLc&heartbeat=0')))
+    const silent = await Promise.all(
+      (['sse', 'ndjson'] as const).map((name) => listenLive(stack, name, 'symbols=AAPLc&heartbeat=0')),
+    )
     const usual = await listenLive(stack, 'ndjson', 'symbols=AAPLc')
     const socket = await listenLive(stack, 'ws', 'symbols=AAPLc')
     await usual.waitFor('heartbeat')

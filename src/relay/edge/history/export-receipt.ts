@@ -1,6 +1,6 @@
-import { LineDigest } from '../../tape/line-digest.ts'
 import type { Receipt } from '../../../protocol/history.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
+import { LineDigest } from '../../tape/line-digest.ts'
 import { type Frame, isAfter } from '../select/frame.ts'
 import type { HistoryQuery } from './history-query.ts'
 

@@ -8,11 +8,7 @@ import { publicHeaders } from '../transport/shared-headers.ts'
 import { acceptEncodingOf, type Env, etagOf, hasCurrent } from './handler-basics.ts'
 import { sendRefusal, unknownPath } from './http-refusals.ts'
 
-type BoardFile = {
-  readonly type: string
-  readonly body: RepeatedBody
-  readonly etag: string
-}
+type BoardFile = { readonly type: string; readonly body: RepeatedBody; readonly etag: string }
 
 /** Settings that the page contains, because it needs them before it connects. */
 export type BoardSettings = { readonly explorerUrl?: string | undefined; readonly demo: () => boolean }
@@ -54,7 +50,9 @@ export const ASSET_PATTERN = '/assets/:file'
 export function boardHandlers(settings: BoardSettings, folder = builtBoard) {
   const files = readBoard(folder, settings)
   const home: Handler<Env> = (c) =>
-    files ? sendFile(c, files.pages[settings.demo() ? 'demo' : 'real'], pageHeaders) : c.body(null, 302, { ...publicHeaders, location: '/docs' })
+    files
+      ? sendFile(c, files.pages[settings.demo() ? 'demo' : 'real'], pageHeaders)
+      : c.body(null, 302, { ...publicHeaders, location: '/docs' })
   const asset: Handler<Env> = (c) => {
     const file = files?.assets.get(c.req.param('file') ?? '')
     if (file) return sendFile(c, file, assetHeaders)
@@ -96,7 +94,11 @@ function boardFile(type: string, content: Buffer): BoardFile {
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-async function sendFile(c: Context<Env>, { type, body, etag }: BoardFile, extra: Readonly<Record<string, string>>): Promise<Response> {
+async function sendFile(
+  c: Context<Env>,
+  { type, body, etag }: BoardFile,
+  extra: Readonly<Record<string, string>>,
+): Promise<Response> {
   const head = { ...publicHeaders, ...extra, etag }
   if (hasCurrent(c, etag)) return c.body(null, 304, { ...head, ...varyHeaders })
   const { bytes, headers } = await body.for(acceptEncodingOf(c), { level: 9 })

@@ -1,5 +1,5 @@
-import type { HttpBindings } from '@hono/node-server'
 import type { Hash } from 'node:crypto'
+import type { HttpBindings } from '@hono/node-server'
 import type { Context, Handler } from 'hono'
 import type { RouteId } from '../../../protocol/routes.ts'
 import type { StreamServices } from '../live/edge-context.ts'

@@ -45,12 +45,9 @@ export const historyHandlers = (
   },
 })
 
-const receiptNeedsNdjson = new Refusal(
-  400,
-  'bad_parameter',
-  'receipt: only an export has a receipt: add format=ndjson.',
-  { parameter: 'receipt' },
-)
+const receiptNeedsNdjson = new Refusal(400, 'bad_parameter', 'receipt: only an export has a receipt: add format=ndjson.', {
+  parameter: 'receipt',
+})
 
 /** Whether a request asks for lines instead of a page. The `Accept` header counts only if the URL names no format. */
 function wantsNdjson(c: Context<Env>): boolean {

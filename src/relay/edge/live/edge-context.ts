@@ -22,6 +22,8 @@ export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' |
   readonly isWrongChain: () => boolean
   readonly server: string
   readonly demo: () => boolean
+  /** Whether other processes serve the same tape, so that a client may reconnect at once. */
+  readonly isOneOfMany: boolean
   readonly navStaleAfterMs: number
   readonly tapeRetentionMs: number
 }

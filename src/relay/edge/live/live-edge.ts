@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isWithin, type RecurringWindow } from '../../../lib/fault-settings.ts'
-import { demoNote } from '../../tape/notes.ts'
 import { version } from '../../../lib/version.ts'
 import { closeCodeOf } from '../../../protocol/close-codes.ts'
 import { type KeyLimits, randomTokenSecret } from '../../config/api-key-settings.ts'
 import type { Config } from '../../config/config.ts'
 import type { Metrics } from '../../metrics.ts'
+import { demoNote } from '../../tape/notes.ts'
 import type { Entry } from '../../tape/tape.ts'
 import { ApiKeyRing } from '../limits/api-key-ring.ts'
 import { createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
@@ -125,6 +125,7 @@ function openHub(inputs: LiveInputs, current: CurrentState, limitsOf: (client: s
     current,
     limitsOf,
     workers: config.process.workers,
+    isOneOfMany: isOneOfMany(config),
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
     counters: {
       connected: (transport) => metrics.listeners.inc({ transport }),
@@ -137,6 +138,9 @@ function openHub(inputs: LiveInputs, current: CurrentState, limitsOf: (client: s
   })
 }
 
+/** Whether another machine serves on when this process stops. The workers of one machine stop together. */
+const isOneOfMany = (config: Config): boolean => config.process.role === 'edge'
+
 const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs, current: CurrentState, hub: Hub): EdgeContext => ({
   heartbeatMs: config.edge.heartbeatMs,
   maxSelections: config.edge.maxSelections,
@@ -147,6 +151,7 @@ const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs,
   isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
   demo: () => config.chain.isBuiltIn || tape.note(demoNote) === true,
   server: `stocktape/${version}`,
+  isOneOfMany: isOneOfMany(config),
   navStaleAfterMs: config.tokens.navStaleAfterMs,
   tapeRetentionMs: config.tape.tapeRetentionMs,
 })

@@ -1,4 +1,3 @@
-import { LineDigest } from '../../tape/line-digest.ts'
 import { clockStepsMs } from '../../../lib/steady-clock.ts'
 import { chunk, nextTurn, runAtOnce, runInTurns, type Steps } from '../../../lib/turns.ts'
 import type { NoticeOf, RejectedSymbol } from '../../../protocol/notices.ts'
@@ -8,6 +7,7 @@ import { shownFilters } from '../../../protocol/parameters/value-filters.ts'
 import { resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import { MESSAGE_BOUND_BYTES } from '../../../protocol/requests.ts'
 import { updateTypes } from '../../../protocol/updates.ts'
+import { LineDigest } from '../../tape/line-digest.ts'
 import type { Entry } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { Selection } from '../select/compiled-selection.ts'
@@ -253,7 +253,11 @@ const beginReceipt = ({ hub }: EdgeContext, { seq, n }: Listener): ReplayReceipt
   ids: new LineDigest(),
 })
 
-function goLive({ hub }: EdgeContext, listener: Listener, { replayed, after, ids }: ReplayReceipt & { readonly replayed: number }): void {
+function goLive(
+  { hub }: EdgeContext,
+  listener: Listener,
+  { replayed, after, ids }: ReplayReceipt & { readonly replayed: number },
+): void {
   listener.markCaughtUp()
   const id = hub.position(hub.deliveredSeq)
   listener.sendNotice({ type: 'live', id, after, through: id, replayed, digest: ids.finish() })
@@ -284,7 +288,12 @@ const isQuick = (entries: readonly Entry[]): boolean =>
 const isConnected = (listener: Listener): boolean => listener.state !== 'disconnected'
 
 /** Reports a gap, because eviction removed updates before the stream sent them. The stream continues after it, or at its end. */
-async function reportEvicted(edge: EdgeContext, listener: Listener, { snapshot, onGap }: Replay, kept: TapePosition): Promise<void> {
+async function reportEvicted(
+  edge: EdgeContext,
+  listener: Listener,
+  { snapshot, onGap }: Replay,
+  kept: TapePosition,
+): Promise<void> {
   const { hub } = edge
   const to = onGap === 'skip' ? { seq: hub.deliveredSeq, n: null } : kept
   const from = hub.positionOf(listener)

@@ -11,11 +11,20 @@ import { apiKeyRequired } from '../limits/authorizer.ts'
 import { RateBucket } from '../limits/rate-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/resolve-symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
-import { internalError } from '../transport/shared-refusals.ts'
+import { internalError, lagging } from '../transport/shared-refusals.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
 import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
-import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session-start.ts'
+import { numberAhead, reach } from './resume-point.ts'
+import {
+  continueSession,
+  type FirstSubscription,
+  sendHello,
+  sendSnapshot,
+  startSession,
+  subscribedNotice,
+  tokensOf,
+} from './session-start.ts'
 
 /** Number of bad messages in a row after which the connection is closed. */
 const ERRORS_IN_ROW_BOUND = 10
@@ -187,7 +196,8 @@ export class WebSocketSession implements WebSocketEvents {
     const subscription = { since, snapshot, onGap, rejected, req }
     if (options.stage === 'sealed')
       this.#listener.replayAgain = () => this.#run(continueSession(edge, this.#listener, subscription))
-    this.#run(startSession(edge, this.#listener, subscription))
+    const ahead = numberAhead(since, edge.tape)
+    this.#run(ahead === null ? startSession(edge, this.#listener, subscription) : this.#startWhenReached(ahead, subscription))
   }
 
   #run(session: Promise<void>): void {
@@ -197,6 +207,13 @@ export class WebSocketSession implements WebSocketEvents {
       // If the tape cannot be read, the client reconnects with its last position.
       () => this.#edge.hub.disconnect(this.#listener, 'going_away'),
     )
+  }
+
+  async #startWhenReached(ahead: number, subscription: FirstSubscription): Promise<void> {
+    if (await reach(this.#edge, ahead)) return startSession(this.#edge, this.#listener, subscription)
+    if (this.#listener.state === 'disconnected') return
+    this.#sendError(lagging, subscription.req)
+    this.#edge.hub.disconnect(this.#listener, 'lagging')
   }
 
   #cancelIdleTimer(): void {

@@ -1,10 +1,10 @@
 import type { Hex } from '../../../lib/hex.ts'
-import { lineDigest } from '../../tape/line-digest.ts'
 import type { DraftOf, FactType } from '../../../protocol/updates.ts'
 import type { Log } from '../../chain/logs/log-parser.ts'
 import { DEPTH_BOUND_BLOCKS, FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/block-bounds.ts'
 import type { Cursor } from '../../chain/sealed/recent-blocks.ts'
 import type { OpenKey, OpenKeys } from '../../chain/sealed/settlement-types.ts'
+import { lineDigest } from '../../tape/line-digest.ts'
 import { type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 import { type Amendment, matchFacts } from './match-facts.ts'
 

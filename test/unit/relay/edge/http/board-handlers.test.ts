@@ -44,7 +44,10 @@ describe('the board', () => {
 
   it.each<[BoardSettings, string]>([
     [{ demo: () => false }, '<meta content=""><meta content="false">'],
-    [{ demo: () => true, explorerUrl: 'https://explorer.example' }, '<meta content="https://explorer.example"><meta content="true">'],
+    [
+      { demo: () => true, explorerUrl: 'https://explorer.example' },
+      '<meta content="https://explorer.example"><meta content="true">',
+    ],
     [{ demo: () => false, explorerUrl: 'http://a/"><script>$&\'' }, '<meta content="http://a/&quot;&gt;&lt;script&gt;$&amp;\'">'],
     [{ demo: () => true, explorerUrl: 'http://a/%DEMO%' }, '<meta content="http://a/%DEMO%"><meta content="true">'],
     [{ demo: () => true, explorerUrl: 'http://a/%EXPLORER_URL%' }, '<meta content="http://a/%EXPLORER_URL%"><meta content="true">'],
