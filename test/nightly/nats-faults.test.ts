@@ -10,7 +10,7 @@ import { serve } from '../support/loopback-server.ts'
 import { hasNats, type NatsServer } from '../support/nats-server.ts'
 import { type ClusterMember, openCluster, type RelayCluster } from '../support/relay-cluster.ts'
 import { isNightly } from '../support/test-length.ts'
-import { listenNdjson, type TestListener } from '../support/test-listener.ts'
+import { listenNdjson, listenWs, type TestListener } from '../support/test-listener.ts'
 import { openDevnet, sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
 
 /** One fault at a time of a cluster over NATS, under traffic: what clients and operators see of it. */
@@ -123,6 +123,33 @@ describe.skipIf(!hasNats)('over NATS', () => {
       expectWhole(listener)
     },
   )
+
+  it('an edge that lags refuses a client that is ahead, and serves it once it has caught up', async (test) => {
+    const { cluster, edge, listener } = await openBusyCluster(test)
+    const [, other] = cluster.edges as [ClusterMember, ClusterMember]
+    edge.proxy.cut()
+    const ahead = await listen(test, other)
+    await receiveMore(ahead, 50)
+    const position = idsOf(ahead).at(-1) ?? ''
+    const path = (format: string, since = position) => `${edge.url}/v1/stream?symbols=*&format=${format}&since=${since}`
+    const socket = await listenWs(`${edge.url.replace('http', 'ws')}/v1/ws?symbols=*&since=${position}`)
+    const [lines, events] = await Promise.all([
+      fetch(path('ndjson')),
+      fetch(path('sse'), { headers: { accept: 'text/event-stream' } }),
+    ])
+    expect([lines.status, lines.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(await lines.json()).toMatchObject({ code: 503, reason: 'lagging' })
+    expect(await events.text()).toMatch(/^retry: \d+\n\ndata: \{"type":"error","code":503,"reason":"lagging"/)
+    expect(await socket.waitFor('error')).toMatchObject({ code: 503, reason: 'lagging' })
+    expect((await socket.closed).code).toBe(4103)
+    edge.proxy.mend()
+    await receiveMore(listener, 20)
+    const back = await listen(test, edge, position)
+    await receiveMore(back, 20)
+    expectWhole(back)
+    const beyond = await listen(test, edge, `${epochOf(position)}.${sequenceOf(position) + 10 * HOUR_MS * 1_000}`)
+    expect(await beyond.waitFor('gap')).toMatchObject({ reason: 'ahead' })
+  })
 
   it.for<readonly [string, (cluster: RelayCluster) => unknown, (cluster: RelayCluster) => unknown]>([
     ['NATS is away', ({ nats }) => nats.kill(), ({ nats }) => nats.start()],

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { CloseReason } from '../../../protocol/close-codes.ts'
 import { defaultSelectionOptions } from '../../../protocol/parameters/selection.ts'
 import { resumeAfter } from '../../../protocol/position.ts'
 import { contentTypeOf } from '../../../protocol/transports.ts'
@@ -162,10 +163,10 @@ class ExportOutlet extends SocketOutlet {
    * Ends the connection after the lines that are already written, without the final chunk of HTTP/1.1: the client sees that the end
    * is missing. HTTP/1.0, which some proxies use, has no final chunk: only a reset shows it.
    */
-  end(): void {
+  end(reason?: CloseReason): void {
     this.#isCut = true
     const { socket } = this.#outgoing
-    if (!socket || !this.#isChunked) return this.cut()
+    if (!socket || !this.#isChunked || reason === 'too_slow') return this.cut()
     socket.end()
     const cutTimer = setTimeout(() => this.cut(), CUT_BOUND_MS)
     socket.once('close', () => clearTimeout(cutTimer))
