@@ -48,6 +48,7 @@ export const SCHEMA_REF_PREFIX = '#/components/schemas/'
 const accessTokenExample = 't.90d2b0ad92d8a1c4.1795185065.3vJmT0cV2m5Vb1yT0u0vX0T7uJm2cT8pYy1b2m5V3vI'
 const message = { $ref: `${SCHEMA_REF_PREFIX}message` }
 const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
+const exportLine = { anyOf: [update, { $ref: `${SCHEMA_REF_PREFIX}receipt` }] }
 
 export function jsonContent(schema: z.ZodType, example?: unknown): Media {
   const { id } = schemaRegistry.get(schema) ?? { id: '' }
@@ -81,6 +82,7 @@ const notModified: RouteResponse = { status: 304, description: 'Not modified: If
 const keptSinceHeader = {
   'X-Kept-Since':
     'The position after which all messages were still stored. A client that continues from an earlier one may have missed messages.',
+  'X-Kept-Since-Time': 'The time of the first message after X-Kept-Since; absent if there is none.',
 }
 
 const ok = (description: string, content: Media, headers?: Readonly<Record<string, string>>): RouteResponse => {
@@ -141,7 +143,7 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
         'A page, or NDJSON lines.',
         {
           ...jsonContent(EventsPage, { events: [transfer, retract, seal], next: seal?.id }),
-          'application/x-ndjson': { schema: update, example: `${JSON.stringify(transfer)}\n` },
+          'application/x-ndjson': { schema: exportLine, example: `${JSON.stringify(transfer)}\n` },
         },
         keptSinceHeader,
       ),
