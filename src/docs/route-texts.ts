@@ -48,7 +48,7 @@ export const SCHEMA_REF_PREFIX = '#/components/schemas/'
 const accessTokenExample = 't.90d2b0ad92d8a1c4.1795185065.3vJmT0cV2m5Vb1yT0u0vX0T7uJm2cT8pYy1b2m5V3vI'
 const message = { $ref: `${SCHEMA_REF_PREFIX}message` }
 const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
-const exportLine = { anyOf: [update, { $ref: `${SCHEMA_REF_PREFIX}receipt` }] }
+const exportLine = { anyOf: [update, { $ref: `${SCHEMA_REF_PREFIX}Receipt` }] }
 
 export function jsonContent(schema: z.ZodType, example?: unknown): Media {
   const { id } = schemaRegistry.get(schema) ?? { id: '' }

@@ -4,7 +4,7 @@ import { readParameters } from './parameters/read-parameters.ts'
 import { oneOf, QueryBoolean, SelectionPatch, SelectionQuery } from './parameters/selection.ts'
 import { parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
-import { messageSchema, registerObject } from './schema-registry.ts'
+import { registerObject } from './schema-registry.ts'
 import { Update } from './updates.ts'
 
 const LIMIT_BOUND = 1_000
@@ -49,7 +49,8 @@ export const EventsQuery = SelectionQuery.extend({
 })
 export type EventsQuery = z.infer<typeof EventsQuery>
 
-export const Receipt = messageSchema('receipt', 'The last line of an export with receipt=true: what the export contains.', {
+export const Receipt = registerObject('Receipt', 'The last line of an export with receipt=true: what the export contains.', {
+  type: z.literal('receipt'),
   after: PositionText.describe('The export begins after this position.'),
   through: PositionText.describe('The export ends with this position.'),
   messages: z.int().nonnegative().describe('The number of messages.'),

@@ -138,7 +138,7 @@ export type ErrorRecord = {
 }
 
 /** The last line of an export with receipt=true: what the export contains. */
-export type receipt = {
+export type Receipt = {
   readonly type: "receipt"
   /** The export begins after this position. */
   readonly after: Position
