@@ -197,7 +197,9 @@ export class CrowdConnection {
     this.#code = payload.length < 2 ? 1_005 : payload.readUInt16BE(0)
     const reason = payload.toString('utf8', 2)
     const bye = this.#bye
-    if (bye && reason !== `${bye.reason} ${bye.id}`) this.#history.addFault(`got bye at ${bye.id} and the close reason ${reason}`)
+    // Before a stream has begun, there is no position to resume from.
+    if (bye && reason !== [bye.reason, bye.id ?? []].flat().join(' '))
+      this.#history.addFault(`got bye at ${bye.id} and the close reason ${reason}`)
     if (this.socket.writable) this.socket.end(encodeFrame({ opcode: opcodes.close, payload }))
   }
 }
