@@ -16,7 +16,9 @@ RUN npm pkg delete optionalDependencies \
  && NODE_EXTRA_CA_CERTS=$CA npm install --no-save --ignore-scripts --omit=dev --save-prod "vite@$(npm pkg get devDependencies.vite | tr -d '"')"
 COPY tsconfig.json README.md LICENSE ./
 COPY src ./src
-RUN npm run bundle
+ARG REVISION=
+# The program names the commit that it is built from, and reads it as in a clone.
+RUN mkdir .git && echo "$REVISION" > .git/HEAD && npm run bundle
 
 FROM ${BASE}
 ARG VERSION=

@@ -10,10 +10,11 @@ import { filterNames, valueFilters } from '../protocol/parameters/value-filters.
 import { followingTypes, namedTypes, typesOfKind, updateTypes } from '../protocol/updates.ts'
 import { fileSentence } from '../relay/config/serve-command-line.ts'
 import { type AnySetting, groupTitles, settingGroups } from '../relay/config/settings.ts'
+import { type LogLine, logLines } from '../relay/log-lines.ts'
 
 /**
  * Writes the files that are made from the tables: `src/sdk/generated`, which is all that the SDK knows of the contract, for
- * it imports nothing of the relay; and `docs/configuration.md`. An argument names another root to write into.
+ * it imports nothing of the relay; `docs/configuration.md` and `docs/log.md`. An argument names another root to write into.
  */
 
 const [root = fileURLToPath(new URL('../../', import.meta.url))] = process.argv.slice(2)
@@ -91,4 +92,18 @@ Times are written \`200ms\`, \`15s\`, \`5m\`, \`24h\` or \`30d\`, and sizes \`64
 
 ${fileSentence} If both are set, the relay does not start. The file may end with an empty line.
 ${settingSections.join('')}`,
+)
+
+write(
+  'docs/log.md',
+  `# Log lines
+
+The relay writes one line for each event to standard error. [operate.md](operate.md#log) explains the fields. A line with an asterisk is
+written once a minute while its condition lasts, with the number of omitted lines in \`more_since_last\`; each other line once for each event.
+
+| \`kind\` | level | \`msg\` |
+|---|---|---|
+${Object.entries<LogLine>(logLines)
+  .map(([kind, { level, sentence, repeats }]) => `| \`${kind}\` | ${level}${repeats ? ' *' : ''} | ${sentence} |\n`)
+  .join('')}`,
 )

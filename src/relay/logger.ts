@@ -1,51 +1,72 @@
-import { type Logger as PinoLogger, pino } from 'pino'
+import { pino } from 'pino'
+import { type Level, type LogKind, logLines, type WriteLine } from './log-lines.ts'
 
-export type Logger = PinoLogger
-
-/** Interval in which each kind of warning is logged at most once. */
-const WARN_INTERVAL_MS = 60_000
+/** Interval in which a line that repeats is logged at most once. */
+const REPEAT_INTERVAL_MS = 60_000
 
 /** Limit of the text that waits for a reader of standard error. Lines beyond it are dropped. */
 const UNREAD_BOUND_BYTES = 2 ** 20
 
-export function openLog(level: string, isTerminal = process.stderr.isTTY): Logger {
+type LogOptions = {
+  readonly level: Level
+  /** By default text on a terminal, and JSON elsewhere. */
+  readonly format?: 'json' | 'text' | undefined
+  readonly now: () => number
+  /** Called for each line that is logged. */
+  readonly onLine?: (level: Level) => void
+  readonly write?: (line: string) => void
+}
+
+/** Opens the log on standard error. A kind that repeats is logged at most once per interval. */
+export function openLog({ level, format, now, onLine, write = writeToStandardError }: LogOptions): WriteLine {
+  const isText = (format ?? (process.stderr.isTTY ? 'text' : 'json')) === 'text'
+  const levels = { level: (label: string) => ({ level: label }) }
+  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: levels }
+  const log = pino(options, { write: isText ? (line) => write(readableLine(line)) : write })
+  const mayRepeat = openRepeatLimit(now)
+  return (kind, detail) => {
+    const { level, sentence, ...line } = logLines[kind]
+    if (!log.isLevelEnabled(level)) return
+    const more = 'repeats' in line ? mayRepeat(kind) : 0
+    if (more === null) return
+    const described = detail instanceof Error ? { err: detail } : detail !== undefined && { detail }
+    log[level]({ kind, ...described, ...(more > 0 && { more_since_last: more }) }, sentence)
+    onLine?.(level)
+  }
+}
+
+/** Writes to Node's stream, which never waits for the reader of a pipe. A write to the file descriptor may wait. */
+function writeToStandardError(line: string): void {
   // If nobody reads standard error any more, the relay continues without a log.
   if (process.stderr.listenerCount('error', ignore) === 0) process.stderr.on('error', ignore)
-  const destination = isTerminal ? { write: (line: string) => standardError.write(readableLine(line)) } : standardError
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+  if (process.stderr.writableLength < UNREAD_BOUND_BYTES) process.stderr.write(line)
 }
 
 const ignore = (): void => {}
 
-/** Writes to Node's stream, which never waits for the reader of a pipe. A write to the file descriptor may wait. */
-const standardError = {
-  write: (line: string): void => {
-    if (process.stderr.writableLength < UNREAD_BOUND_BYTES) process.stderr.write(line)
-  },
-}
-
-/** `12:53:19.203 WARN  the list is unreadable {"reason":"…"}` */
-export function readableLine(json: string): string {
-  const { level, time, msg, kind: _, detail, more_since_last: more, ...rest } = JSON.parse(json)
-  const details = { ...detail, ...rest, ...(more > 0 && { more_since_last: more }) }
-  const text = Object.keys(details).length > 0 ? ` ${escapeUnsafe(JSON.stringify(details))}` : ''
-  return `${String(time).slice(11, 23)} ${(pino.levels.labels[level] ?? '').toUpperCase().padEnd(5)} ${msg}${text}\n`
+/** `12:53:19.203 WARN  the socket to the node is closed: 1006 {"endpoint":"…"}` */
+function readableLine(json: string): string {
+  const { level, time, msg, kind: _, detail, ...others } = JSON.parse(json)
+  const { reason, ...rest } = { ...detail, ...others }
+  const why = typeof reason === 'string' ? `: ${escapeUnsafe(JSON.stringify(reason).slice(1, -1))}` : ''
+  const text = Object.keys(rest).length > 0 ? ` ${escapeUnsafe(JSON.stringify(rest))}` : ''
+  return `${String(time).slice(11, 23)} ${String(level).toUpperCase().padEnd(5)} ${msg}${why}${text}\n`
 }
 
 /** JSON does not escape these characters, which move the cursor or change the direction of a text. */
 const escapeUnsafe = (json: string): string =>
   json.replace(/[\x7f-\x9f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (unsafe) => `\\u${unsafe.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Logs each kind of warning at most once per interval. Kinds are fixed strings of the code, so the map of them stays small. */
-export function rateLimitedWarn(log: Logger, now: () => number): (kind: string, detail: unknown) => void {
-  const lastWarnings = new Map<string, { at: number; suppressed: number }>()
-  return (kind, detail) => {
-    const last = lastWarnings.get(kind)
-    if (last && now() - last.at < WARN_INTERVAL_MS) {
-      last.suppressed += 1
-      return
+/** Returns how many lines of a kind were omitted since its last one; null if this one is omitted too. */
+function openRepeatLimit(now: () => number): (kind: LogKind) => number | null {
+  const last = new Map<LogKind, { at: number; omitted: number }>()
+  return (kind) => {
+    const before = last.get(kind)
+    if (before && now() - before.at < REPEAT_INTERVAL_MS) {
+      before.omitted += 1
+      return null
     }
-    lastWarnings.set(kind, { at: now(), suppressed: 0 })
-    log.warn({ kind, detail, more_since_last: last?.suppressed ?? 0 }, kind)
+    last.set(kind, { at: now(), omitted: 0 })
+    return before?.omitted ?? 0
   }
 }

@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { type Observable, Subscription, tap } from 'rxjs'
 import { openSteadyClock, schedulerOn } from '../lib/steady-clock.ts'
 import { nextTurn } from '../lib/turns.ts'
+import type { Update } from '../protocol/updates.ts'
 import { EndpointPool } from './chain/rpc/endpoint-pool.ts'
 import { sharedSourceOptions } from './chain/source/shared-source-options.ts'
 import type { ChainEvent } from './chain/source/source.ts'
@@ -16,7 +17,7 @@ import { openGateway } from './gateway/open-gateway.ts'
 import { openIngest } from './ingest/open-ingest.ts'
 import { openStandby, whileLeading } from './ingest/standby.ts'
 import { appendWithChainId, openTapeChainId } from './ingest/tape-chain-id.ts'
-import { type Logger, rateLimitedWarn } from './logger.ts'
+import type { WriteLine } from './log-lines.ts'
 import { openCalendar } from './market/market-calendar.ts'
 import type { Metrics } from './metrics.ts'
 import { openTape, type RelayTape } from './tape/open-tape.ts'
@@ -32,7 +33,7 @@ import { fetchList, pollList } from './tokens/list/list-poller.ts'
 
 export type RelayOptions = {
   readonly config: Config
-  readonly log: Logger
+  readonly log: WriteLine
   readonly metrics: Metrics
   readonly loadDocuments: LoadDocuments
   readonly openParts?: readonly (typeof openGateway)[]
@@ -46,6 +47,8 @@ type Reopening = { readonly reopen: (why: string) => void }
 export type Relay = {
   readonly port: number
   readonly whenListed: Promise<void>
+  /** Number of clients that receive a stream now, in all processes of this relay. */
+  clientCount(): number
   /** Makes `/readyz` report unready. The relay continues to serve. */
   announceStop(): void
   stop(): Promise<void>
@@ -69,9 +72,9 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
         reopening = reopening.then(() => reopen(why)).catch(options.onFailure)
       },
     })
-  const reopen = async (why: string): Promise<void> => {
+  const reopen = async (reason: string): Promise<void> => {
     if (isStopped) return
-    options.log.warn({ why }, 'the tape does not continue: the relay reopens it')
+    options.log('tape_reopened', { reason })
     await relay.stop()
     relay = await open(relay.port)
     // If `stop` was called during the reopening, it stopped only the closed relay.
@@ -82,6 +85,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   return {
     ...{ port, whenListed },
     announceStop: () => relay.announceStop(),
+    clientCount: () => relay.clientCount(),
     stop: async () => {
       isStopped = true
       await relay.stop()
@@ -108,7 +112,7 @@ export async function openWriter(options: RelayOptions & Reopening & { readonly 
     const subscription = run([writing], options)
     const stop = async () => {
       subscription.unsubscribe()
-      await opened.tape.close()
+      await opened.close()
     }
     return { ...opened, stop: once(stop) }
   })
@@ -125,11 +129,10 @@ export async function openServer(
 }
 
 const openTapeOf = (options: RelayOptions & Reopening): Promise<RelayTape> =>
-  openTape({ ...options, ...ports, onReset: options.reopen, warn: rateLimitedWarn(options.log, now) })
+  openTape({ ...options, ...ports, onReset: options.reopen })
 
 function contextOf<Options extends RelayOptions>(options: Options, opened: RelayTape) {
-  const warn = rateLimitedWarn(options.log, now)
-  const context = { ...options, ...ports, ...opened, warn, chain: openTapeChainId(opened.tape, options) }
+  const context = { ...options, ...ports, ...opened, warn: options.log, chain: openTapeChainId(opened.tape, options) }
   const onLoss = (endpoint: string) => options.metrics.upstreamSocketLosses.inc({ endpoint })
   return { ...context, sourceOptions: sharedSourceOptions({ ...context, config: options.config.chain, onLoss }) }
 }
@@ -161,23 +164,27 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
         // `drain` sends each client the position from which it can resume.
         for (const { drain } of [live, ...parts]) drain()
         subscription.unsubscribe()
-        await close().finally(() => context.tape.close())
+        await close().finally(() => context.close())
       }
-      return { port: server.port, whenListed: live.whenListed, announceStop: live.announceStop, stop: once(stop) }
+      const { whenListed, announceStop, clientCount } = live
+      return { port: server.port, whenListed, announceStop, clientCount, stop: once(stop) }
     },
   }
 }
 
 /** If other processes may write the tape, the ingest runs only while this process leads. */
 async function openWriting(context: RelayContext, onChainEvent: (event: ChainEvent) => void): Promise<Observable<unknown>> {
-  const { config, chain, metrics, warn } = context
+  const { config, chain, metrics, warn, log } = context
   // The ingest and the standby share the pool, because it keeps a socket open, and its knowledge of the endpoints.
   const endpoints = new EndpointPool({
     urls: config.chain.upstreamRpcUrl,
     chain,
     warn,
     ...ports,
-    onAnswer: metrics.countUpstreamRequest,
+    onAnswer: (endpoint, seconds, error) => {
+      metrics.countUpstreamRequest(endpoint, seconds, error)
+      if (error !== null) log('upstream_request_failed', { endpoint, error, seconds })
+    },
   })
   const openIngestOf = () => openCountedIngest({ ...context, endpoints, onChainEvent })
   if (!context.leadership) return openIngestOf()
@@ -193,6 +200,7 @@ async function openCountedIngest(
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
   const calendar = openCalendar(config.tokens.calendar)
   let oldestOpenAt: number | null = null
+  let isListRead = false
   metrics.oldestOpenKey.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
   const published = await openIngest({
     ...{
@@ -210,7 +218,11 @@ async function openCountedIngest(
         fetch: fetchList(config.tokens.stocksApiUrl),
         stocksRefreshMs: config.tokens.stocksRefreshMs,
         ...{ known, clock, random, warn, onUnreadable },
-        onRead: (outcome) => metrics.listReads.inc({ outcome }),
+        onRead: (outcome, tokens) => {
+          metrics.listReads.inc({ outcome })
+          if (outcome === 'ok' && !isListRead) context.log('list_read', { tokens })
+          isListRead ||= outcome === 'ok'
+        },
       }),
     // A batch ends at the next turn of the event loop, because Node has then read all sockets.
     tick: nextTurn,
@@ -221,10 +233,25 @@ async function openCountedIngest(
       metrics.logsUnlisted.inc(unlisted)
       if (unreadable === 0) return
       onUnreadable(unreadable)
-      warn('upstream logs or messages unreadable', { count: unreadable })
+      warn('logs_unreadable', { count: unreadable })
     },
   })
-  return published.pipe(tap(metrics.countPublished))
+  return published.pipe(tap(metrics.countPublished), tap(openStory(context.log)))
+}
+
+/** Returns a function that logs each change of the source and each hole among the updates that this process publishes. */
+function openStory(log: WriteLine): (entries: readonly { readonly update: Update }[]) => void {
+  let wasBehind = false
+  return (entries) => {
+    for (const { update } of entries) {
+      if (update.type === 'hole') log('hole', { blocks: update.blocks, reason: update.reason })
+      if (update.type !== 'status') continue
+      const { source, reason } = update
+      const isBehind = reason === 'behind'
+      log(isBehind ? 'behind' : wasBehind ? 'caught_up' : 'source_changed', { source, reason })
+      wasBehind = isBehind
+    }
+  }
 }
 
 function run(activities: readonly Observable<unknown>[], { onFailure }: Pick<RelayOptions, 'onFailure'>): Subscription {
@@ -233,11 +260,11 @@ function run(activities: readonly Observable<unknown>[], { onFailure }: Pick<Rel
   return subscription
 }
 
-async function orCloseTape<Opened>({ tape }: RelayTape, open: () => Promise<Opened>): Promise<Opened> {
+async function orCloseTape<Opened>({ close }: RelayTape, open: () => Promise<Opened>): Promise<Opened> {
   try {
     return await open()
   } catch (failure) {
-    await tape.close()
+    await close()
     throw failure
   }
 }

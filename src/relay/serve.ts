@@ -2,19 +2,21 @@ import cluster from 'node:cluster'
 import { isIPv6 } from 'node:net'
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises'
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/exit-codes.ts'
-import { versionText } from '../lib/version.ts'
+import { version, versionText } from '../lib/version.ts'
 import { quickStartLines } from '../protocol/routes.ts'
+import { readCommit } from './commit.ts'
 import { type Config, type ConfigResult, readConfig, type Upstream, withUpstream } from './config/config.ts'
 import type { LoadDocuments } from './edge/http/document-handlers.ts'
 import { ListenError } from './edge/http/http-server.ts'
-import { type Logger, openLog } from './logger.ts'
+import type { WriteLine } from './log-lines.ts'
+import { openLog } from './logger.ts'
 import { openMetrics } from './metrics.ts'
 import { type Relay, type RelayOptions, startRelay } from './relay.ts'
 import { TapeError, WrongTapeError } from './tape/tape.ts'
 
 /** A second signal forces the exit only after this time, because a process group may receive one signal twice. */
 const FORCED_EXIT_AFTER_MS = 1_000
-/** Limit of the wait for the first token list. The banner is printed after it, so that the commands in it work. */
+/** Limit of the wait for the first token list. A terminal shows the banner after it, so that the commands in it work. */
 const FIRST_LIST_TIMEOUT_MS = 5_000
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
@@ -31,18 +33,24 @@ type BuiltInChain = { readonly upstream: Upstream; stop(): Promise<void> }
 export async function serve(args: readonly string[], { startBuiltInChain, loadDocuments }: Companions): Promise<number> {
   const result = readConfig(args, process.env)
   if (result.kind !== 'settings') return printResult(result)
-  if (!cluster.isWorker) for (const warning of result.warnings) printError(warning)
-  const log = openLog(result.config.process.logLevel)
+  const { logLevel: level, logFormat: format } = result.config.process
+  const log = openLog({ level, format, now: () => performance.now() })
   if (cluster.isWorker) {
     const { runWorker } = await import('./workers/run-worker.ts')
     runWorker(result.config, { log, loadDocuments })
     return EXIT_OK
   }
+  for (const reason of result.warnings) log('setting_unknown', { reason })
+  log('started', { version, commit: readCommit(), node: process.versions.node, pid: process.pid, settings: result.shown })
   const builtInChain = result.config.chain.isBuiltIn ? await startBuiltInChain(result.config.process.faults) : null
   const config = builtInChain ? withUpstream(result.config, builtInChain.upstream) : result.config
   const relay = await start(config, { log, loadDocuments }, builtInChain)
-  await Promise.race([relay.whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
-  printBanner(config, relay)
+  const url = `http://${hostInUrl(config.process.host)}:${relay.port}`
+  log('listening', { url, tape: placeOfTape(config) })
+  const whenListed = relay.whenListed.then(() => log('serving'))
+  if (!process.stdout.isTTY) return EXIT_OK
+  await Promise.race([whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
+  printBanner(config, url)
   return EXIT_OK
 }
 
@@ -65,8 +73,10 @@ async function start(
   const shutdown = openShutdown(
     given.log,
     async () => {
+      const clients = relay?.clientCount() ?? 0
       await relay?.stop()
       await builtInChain?.stop()
+      return clients
     },
     async () => {
       relay?.announceStop()
@@ -83,7 +93,7 @@ async function start(
     return relay
   } catch (failure) {
     if (!(failure instanceof ListenError || failure instanceof TapeError)) throw failure
-    printError(failure.message)
+    given.log('cannot_start', { reason: failure.message })
     process.exit(EXIT_USAGE)
   }
 }
@@ -91,10 +101,15 @@ async function start(
 /** Returns a host as a URL contains it: an IPv6 address is in brackets, and `localhost` stands for all addresses. */
 const hostInUrl = (host: string): string => (host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host)
 
-function printBanner({ process: own, chain, tape }: Config, relay: Relay): void {
-  const host = `${hostInUrl(own.host)}:${relay.port}`
+function placeOfTape({ tape }: Config): string {
   const copy = tape.natsUrl === undefined ? '' : `the stream ${tape.natsStream} of NATS, with a copy in `
-  print(`stocktape listens on http://${host}, the tape is in ${copy}${tape.dataDir === ':memory:' ? 'memory' : tape.dataDir}`)
+  return `${copy}${tape.dataDir === ':memory:' ? 'memory' : tape.dataDir}`
+}
+
+/** Prints what a person may do first. */
+function printBanner(config: Config, url: string): void {
+  const { process: own, chain, tape } = config
+  print(`stocktape listens on ${url}, the tape is in ${placeOfTape(config)}`)
   if (own.role === 'ingest') {
     print('This process only writes the tape: it serves /healthz, /readyz, /metrics and /v1/status.')
     return
@@ -104,37 +119,46 @@ function printBanner({ process: own, chain, tape }: Config, relay: Relay): void 
     if (tape.dataDir === ':memory:') print('Its tape ends with this process: with DATA_DIR the next start continues it.')
     print('Its token TESTc retracts, splits and pauses on schedule (docs/test-token.md), and --faults makes more go wrong.')
   }
-  print(`Open http://${host} for the board, http://${host}/docs for the reference.`)
+  print(`Open ${url} for the board, ${url}/docs for the reference.`)
   print('')
-  for (const line of quickStartLines(host, 'AAPLc')) print(`  ${line}`)
+  for (const line of quickStartLines(new URL(url).host, 'AAPLc')) print(`  ${line}`)
   print('')
 }
 
 /** Ends the process: after a signal with exit code 0, after a failure with 1, and with 2 if the tape is of another chain. */
-function openShutdown(log: Logger, stop: () => Promise<void>, beforeStop: () => Promise<void>) {
+function openShutdown(log: WriteLine, stop: () => Promise<number>, beforeStop: () => Promise<void>) {
   let startedAt: number | null = null
-  const logFatal = (failure: unknown, what: string) => {
-    if (failure instanceof TapeError) log.fatal(`${what}: ${failure.message}`)
-    else log.fatal(failure instanceof Error ? failure : { failure }, what)
-  }
   const start = (exitCode: number, stopping: Promise<void>) => {
-    startedAt = performance.now()
+    const from = performance.now()
+    startedAt = from
     stopping.then(stop).then(
-      () => process.exit(exitCode),
+      (clients) => {
+        log('stopped', { took_ms: Math.round(performance.now() - from), clients })
+        process.exit(exitCode)
+      },
       (failure: unknown) => {
-        logFatal(failure, 'stopping failed')
+        log('stop_failed', detailOf(failure))
         process.exit(EXIT_FAILED)
       },
     )
   }
   return {
-    onSignal: () => {
-      if (startedAt === null) return start(EXIT_OK, beforeStop())
+    onSignal: (signal: string) => {
+      if (startedAt === null) {
+        log('stopping', { signal })
+        return start(EXIT_OK, beforeStop())
+      }
       if (performance.now() - startedAt >= FORCED_EXIT_AFTER_MS) process.exit(EXIT_FAILED)
     },
     onFailure: (failure: unknown) => {
-      logFatal(failure, 'the relay cannot continue')
+      log('failed', detailOf(failure))
       if (startedAt === null) start(failure instanceof WrongTapeError ? EXIT_USAGE : EXIT_FAILED, Promise.resolve())
     },
   }
 }
+
+/** Returns what the log says of a failure: of a bug its stack too. */
+const detailOf = (failure: unknown): unknown =>
+  failure instanceof Error && !(failure instanceof TapeError)
+    ? failure
+    : { reason: failure instanceof Error ? failure.message : String(failure) }

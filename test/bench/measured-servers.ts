@@ -71,11 +71,14 @@ export async function openRelay(options: RelayOptions = {}): Promise<MeasuredSer
 /** Starts the program of a source folder. Resolves when it listens. */
 async function startRelay(settings: NodeJS.ProcessEnv, cwd: string) {
   const bounds = { MAX_CLIENTS, MAX_CLIENTS_PER_ADDRESS: MAX_CLIENTS }
-  const env = { PORT: '0', ...bounds, LOG_LEVEL: 'error', ...settings }
-  const server = new PinnedProcess('server', startCommandOf(cwd), env, { cwd })
-  const [, port] = await server.waitForOutput(/listens on http:\/\/[^:]+:(\d+),/)
+  const env = { PORT: '0', ...bounds, ...settings }
+  const server = new PinnedProcess('server', ['sh', '-c', 'exec "$@" 2>&1', 'sh', ...startCommandOf(cwd)], env, { cwd })
+  const [, port] = await server.waitForOutput(listensOn)
   return { server, port: Number(port) }
 }
+
+/** The lines of a relay that serves. An earlier commit prints one line, on standard output. */
+const listensOn = /(?:listens on |"url":")http:\/\/[^:]+:(\d+)(?:,|[\s\S]+"kind":"serving")/
 
 /** The tokens of a list. */
 export async function fetchTokenNames(url: string): Promise<readonly TokenName[]> {

@@ -52,14 +52,7 @@ async function openOnFile(devnet: Devnet): Promise<Form> {
 
 /** Processes that serve one port, as the program of the package or as the source. */
 async function openProcesses(devnet: Devnet, more: Record<string, string>): Promise<Form> {
-  const on = {
-    ...settings,
-    ...more,
-    ...upstreamOf(devnet),
-    DATA_DIR: await createTempFolder(test),
-    PORT: String(await freePort()),
-    LOG_LEVEL: 'error',
-  }
+  const on = { ...settings, ...more, ...upstreamOf(devnet), DATA_DIR: await createTempFolder(test), PORT: String(await freePort()) }
   let relay = spawnRelay(test, on)
   const url = await relay.listeningUrl()
   const restart = async () => {

@@ -177,12 +177,13 @@ describe.concurrent('a start that fails', () => {
     const file = join(await createTempFolder(test), 'file')
     await writeFile(file, '')
     for (const [settings, line] of [
-      [{ PORT: String(port), DATA_DIR: ':memory:' }, `^stocktape: .*${port}.*in use.*$`],
-      [{ PORT: '0', DATA_DIR: join(file, 'data') }, '^stocktape: DATA_DIR .*file.*$'],
+      [{ PORT: String(port), DATA_DIR: ':memory:' }, `^port ${port} .*in use`],
+      [{ PORT: '0', DATA_DIR: join(file, 'data') }, '^DATA_DIR .*file'],
     ] as const) {
       const relay = spawnRelay(test, settings)
       expect(await relay.waitForExit()).toBe(2)
-      expect(relay.stderr.trimEnd()).toMatch(new RegExp(line))
+      const end = { level: 'fatal', kind: 'cannot_start', detail: { reason: expect.stringMatching(line) } }
+      expect(relay.log.slice(1)).toMatchObject([end])
     }
   })
 
@@ -192,7 +193,10 @@ describe.concurrent('a start that fails', () => {
     const url = await spawnRelay(test, settings).listeningUrl()
     const second = spawnRelay(test, settings)
     expect(await second.waitForExit()).toBe(2)
-    expect(second.stderr.trimEnd()).toMatch(/^stocktape: DATA_DIR .*in use.*$/)
+    expect(second.log.at(-1)).toMatchObject({
+      kind: 'cannot_start',
+      detail: { reason: expect.stringMatching(/^DATA_DIR .*in use/) },
+    })
     expect((await fetchDocumented(`${url}/healthz`)).status).toBe(200)
   })
 })
@@ -203,7 +207,7 @@ describe.concurrent('a start', () => {
     const upstream = `127.0.0.1:${upstreamPort}`
     const where = { rpcUrl: `http://${upstream}/rpc`, wsUrl: `ws://${upstream}/`, url: `http://${upstream}` }
     const relay = spawnRelay(test, { ...relaySettings(where, await createTempFolder(test)), PORT: String(port) })
-    await relay.waitForOutput('stderr', /list unreadable/)
+    await relay.waitForOutput('stderr', /list_unreadable/)
     const url = `http://127.0.0.1:${port}`
     expect((await fetchDocumented(`${url}/healthz`)).status).toBe(200)
     const unready = await fetchDocumented(`${url}/readyz`)

@@ -12,7 +12,7 @@ const POLL_MS = 50
 /** How often the relay looks at its event loop. */
 const LOOP_RESOLUTION_MS = 2
 /** Pino's level of errors. */
-const ERROR_LEVEL = 50
+const errorLevels = ['error', 'fatal']
 
 type Retained = { readonly bytes: number; readonly sockets: number; readonly resources: Readonly<Record<string, number>> }
 
@@ -156,7 +156,7 @@ export class MonitoredRelay {
   /** The log lines that are errors. */
   get errorLines(): readonly string[] {
     const lines = this.printedErrors.split('\n').filter((line) => line.startsWith('{'))
-    return lines.filter((line) => JSON.parse(line).level >= ERROR_LEVEL)
+    return lines.filter((line) => errorLevels.includes(JSON.parse(line).level))
   }
 
   /** All that the process printed as an error, the log included. */

@@ -167,7 +167,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
         const words = 'NATS does not store the tape: maximum messages exceeded'
         await vi.waitFor(async () => expect(await leader.unreadyReasons()).toContain(words), WAIT)
         expect(await (await fetch(`${leader.url}/v1/status`)).json()).toMatchObject({ tape: { durable: false } })
-        await leader.waitForOutput(/NATS does not store the tape.*maximum messages exceeded/)
+        await leader.waitForOutput(/nats_refuses.*maximum messages exceeded/)
       },
       ({ nats }) => withStream(nats, ({ streams }) => streams.update(STREAM, { max_msgs: 1e6, discard: DiscardPolicy.Old })),
     ],
@@ -240,7 +240,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     for (const member of [...ingesters, ...edges]) {
       expect((await fetch(`${member.url}/healthz`)).status).toBe(200)
       expect(await member.unreadyReasons()).toContain('no updates from NATS: it cannot be reached, or no ingester writes')
-      await member.waitForOutput(/NATS cannot be reached/)
+      await member.waitForOutput(/nats_unreachable/)
     }
     await nats.start()
     for (const edge of edges) {

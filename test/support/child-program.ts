@@ -8,12 +8,26 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { onTestFinished } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
+import type { Level, LogKind } from '../../src/relay/log-lines.ts'
 
 /** The part of a test context that runs cleanups. */
 type TestLifecycle = { readonly onTestFinished: typeof onTestFinished }
 
 /** Longer than any wait for a process. Reaching it is a failure. */
 const WAIT_TIMEOUT_MS = 40_000
+
+/** A relay without a list is used after this time. */
+const FIRST_LIST_TIMEOUT_MS = 5_000
+/** The line of a relay's log with its address. */
+export const listeningLine = /"kind":"listening","detail":{"url":"(http:[^"]+)"/
+
+/** A line of a relay's log in JSON. */
+export type LogEntry = {
+  readonly level: Level
+  readonly kind: LogKind
+  readonly msg: string
+  readonly detail?: Readonly<Record<string, unknown>>
+}
 
 /** How a program starts: folder, environment and user. */
 type SpawnSettings = { readonly cwd?: string; readonly env: NodeJS.ProcessEnv; readonly uid?: number; readonly gid?: number }
@@ -47,9 +61,18 @@ export class ChildProgram {
     return this.#child.pid ?? 0
   }
 
-  /** The address that the program prints once it listens. */
+  /** The lines of the log, without one that is not complete. */
+  get log(): readonly LogEntry[] {
+    const lines = this.stderr.split('\n').slice(0, -1)
+    return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line))
+  }
+
+  /** Resolves with the address of a relay once it serves, or listens and learns of no token for some seconds. */
   async listeningUrl(): Promise<string> {
-    return (await this.waitForOutput('stdout', /listens on (http:\S+),/))[1] ?? ''
+    const [, url = ''] = await this.waitForOutput('stderr', listeningLine)
+    const timeout = new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())
+    await Promise.race([this.waitForOutput('stderr', /"kind":"serving"/), timeout])
+    return url
   }
 
   /** Resolves when the output matches. */
@@ -118,7 +141,7 @@ export function spawnRelay(
   settings: Record<string, string> = {},
   flags: readonly string[] = [],
 ): ChildProgram {
-  const env = { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...settings }
+  const env = { PATH: process.env.PATH, ...settings }
   const relay = new ChildProgram([...startCommand, ...flags], { env })
   test.onTestFinished(async ({ task }) => {
     await relay.kill()

@@ -1,4 +1,3 @@
-import { pino } from 'pino'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { documents } from '../../src/docs/documents.ts'
 import { readConfig } from '../../src/relay/config/config.ts'
@@ -21,7 +20,7 @@ type Upstream = Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>
 const MAX_BACKLOG = '64MiB'
 
 /** A relay in the process of a test says nothing: what it does is asserted. */
-export const silentLog = pino({ enabled: false })
+export const silentLog = (): void => {}
 
 const fastSettings = { PORT: '0', DATA_DIR: ':memory:', MAX_BACKLOG, PENDING_POLL: '20ms', STOCKS_REFRESH: '100ms', DRAIN: '1s' }
 

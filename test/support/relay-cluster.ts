@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { ChildProgram, createTempFolder, freePort, startCommand, upstreamOf } from './child-program.ts'
+import { ChildProgram, createTempFolder, freePort, type LogEntry, startCommand, upstreamOf } from './child-program.ts'
 import { NatsServer } from './nats-server.ts'
 import { TcpProxy } from './tcp-proxy.ts'
 import { type TestLifecycle, tapeTextsOf } from './test-stack.ts'
@@ -25,12 +25,17 @@ export class ClusterMember {
 
   /** Starts the process. Resolves when it listens. */
   async start(): Promise<void> {
-    this.#program = new ChildProgram(startCommand, { env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...this.#settings } })
+    this.#program = new ChildProgram(startCommand, { env: { PATH: process.env.PATH, ...this.#settings } })
     await this.#program.listeningUrl()
   }
 
   async waitForOutput(pattern: RegExp): Promise<void> {
     await this.#program?.waitForOutput('stderr', pattern)
+  }
+
+  /** The log of the current run. */
+  get log(): readonly LogEntry[] {
+    return this.#program?.log ?? []
   }
 
   signal(name: NodeJS.Signals): void {

@@ -7,7 +7,7 @@ import { misspeltVariables, refusedVariables, retiredFlag } from './former-or-un
 import { networks } from './networks.ts'
 import { type PoolSetting, poolContradictions, type QuoteToken, withCurrencies } from './pool-settings.ts'
 import { serveHelp, settingFlags } from './serve-command-line.ts'
-import { readEnvFile, readSetting, textsOfFlags, withoutEmpty } from './setting-sources.ts'
+import { readEnvFile, readSetting, shownSettings, type Texts, textsOfFlags, withoutEmpty } from './setting-sources.ts'
 import { type AnySetting, type CodeName, codeNameOf, type SettingGroups, settingGroups } from './settings.ts'
 
 type GroupName = keyof SettingGroups
@@ -49,7 +49,7 @@ export type Config = {
 }
 
 export type ConfigResult =
-  | { readonly kind: 'settings'; readonly config: Config; readonly warnings: readonly string[] }
+  | { readonly kind: 'settings'; readonly config: Config; readonly warnings: readonly string[]; readonly shown: Texts }
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'version' }
   | { readonly kind: 'mistakes'; readonly lines: readonly string[] }
@@ -97,6 +97,7 @@ export function readConfig(
     kind: 'settings',
     config: withImplied(given, new Set(layers.flatMap(Object.keys))),
     warnings: misspeltVariables(variables),
+    shown: shownSettings(layers),
   }
 }
 

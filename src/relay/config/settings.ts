@@ -72,6 +72,7 @@ export const settingGroups = {
     ),
     DRAIN: setting('10s', 'how long the relay may take to stop', duration(0, hourMs)),
     LOG_LEVEL: setting('info', 'debug, info, warn or error', oneOf('debug', 'info', 'warn', 'error')),
+    LOG_FORMAT: optional('json or text; without it text on a terminal, and json elsewhere', oneOf('json', 'text')),
   },
   chain: {
     UPSTREAM_RPC_URL: secret(

@@ -17,6 +17,7 @@ import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import type { ConnectionLimits } from '../edge/limits/connection-limits.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
+import type { WriteLine } from '../log-lines.ts'
 import type { Metrics } from '../metrics.ts'
 import { ChainState } from './chain-state.ts'
 import { RateLimiter } from './rate-limiter.ts'
@@ -53,7 +54,7 @@ type GatewayInputs = {
   readonly now: () => number
   readonly uptime: () => number
   readonly random: () => number
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
 }
 
 /** The relay as a JSON-RPC node: forwards equal calls once, and sends logs and heads to subscribers. */

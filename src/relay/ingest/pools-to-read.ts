@@ -4,6 +4,7 @@ import { type Movement, movementTypes, type Update } from '../../protocol/update
 import { type Pool, poolAccount } from '../chain/pools/pool.ts'
 import type { PoolPoller } from '../chain/pools/pool-poller.ts'
 import type { PoolSetting } from '../config/pool-settings.ts'
+import type { WriteLine } from '../log-lines.ts'
 import type { Entry } from '../tape/tape.ts'
 import type { IngestState } from './ingest-state.ts'
 
@@ -14,7 +15,7 @@ type Options = {
   readonly state: IngestState
   readonly settings: readonly PoolSetting[]
   readonly poller: Pick<PoolPoller, 'setPools' | 'read'>
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
 }
 
 /** Derives from the published updates which pools to read: those of listed tokens whose state may have changed. */
@@ -97,7 +98,7 @@ export class PoolsToRead {
     if (found?.kind !== 'found') {
       if (listOrder === null || this.#unknown.has(setting)) return undefined
       this.#unknown.add(setting)
-      warn('POOLS names a token that is not listed', { token: setting.token, pool: setting.id })
+      warn('pool_unlisted', { token: setting.token, pool: setting.id })
       return undefined
     }
     const pool = { ...setting, token: found.token.address }

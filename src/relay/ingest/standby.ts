@@ -4,6 +4,7 @@ import type { EndpointPool } from '../chain/rpc/endpoint-pool.ts'
 import type { SharedSourceOptions } from '../chain/source/shared-source-options.ts'
 import { type ChainEvent, sourceFromNow } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
+import type { WriteLine } from '../log-lines.ts'
 import { tokenNotes } from '../tape/notes.ts'
 import type { PeerLogs } from '../tape/peer-logs.ts'
 import { NotLeadingError, type Tape } from '../tape/tape.ts'
@@ -18,7 +19,7 @@ type StandbyInputs = {
   /** The ingesters that share the tape; null if this process is none of them. */
   readonly peers: PeerLogs | null
   readonly clock: SchedulerLike
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
 }
 
 /** Follows the chain while another process writes the tape. Reports its events in this process, and its logs to the leader. */

@@ -5,7 +5,7 @@ import { openEmbeddedTape } from './embedded-tape.ts'
 import { type PeerChannel, PeerLogs } from './peer-logs.ts'
 import type { StoredTape, StoredTapeOptions } from './stored-tape.ts'
 
-type TapeInputs = Required<Pick<StoredTapeOptions, 'now' | 'wallTime' | 'random' | 'warn'>> & {
+type TapeInputs = Required<Pick<StoredTapeOptions, 'now' | 'wallTime' | 'random' | 'log'>> & {
   readonly config: Pick<Config, 'process' | 'tape'>
   readonly metrics: Metrics
   readonly uptime: () => number
@@ -22,6 +22,7 @@ export type RelayTape = {
   readonly leadership: Observable<boolean> | null
   readonly peers: PeerLogs | null
   readonly isCut: () => boolean
+  readonly close: () => Promise<void>
 }
 
 /** Topic in NATS of the pre-confirmed logs that ingesters send each other. */
@@ -35,7 +36,7 @@ export async function openTape({ config, metrics, onReset, onFailure, uptime, cl
   if (!natsUrl) {
     const tape = openEmbeddedTape(options)
     measureTape(metrics, tape, ports.now)
-    return { tape, leadership: null, peers: null, isCut: () => false }
+    return { tape, leadership: null, peers: null, isCut: () => false, close: () => tape.close() }
   }
   const { openJetStreamTape } = await import('./jetstream/open-jetstream-tape.ts')
   const mayLead = config.process.role !== 'edge'
@@ -52,7 +53,7 @@ export async function openTape({ config, metrics, onReset, onFailure, uptime, cl
     listen: (receive) => stream.listen(PEER_LOGS, receive),
   }
   const peers = mayLead ? new PeerLogs(channel, clock) : null
-  return { tape, peers, leadership, isCut: () => tape.isCut }
+  return { tape, peers, leadership, isCut: () => tape.isCut, close: () => tape.close() }
 }
 
 function measureTape(metrics: Metrics, tape: StoredTape, now: () => number): void {

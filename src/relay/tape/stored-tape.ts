@@ -3,6 +3,7 @@ import type { Hex } from '../../lib/hex.ts'
 import { clockStepsMs } from '../../lib/steady-clock.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Draft, Update } from '../../protocol/updates.ts'
+import type { WriteLine } from '../log-lines.ts'
 import { type DiskFailure, DiskFailureOverlay, diskFailureOf } from './disk-failure-overlay.ts'
 import { Eviction, type EvictionBounds } from './eviction.ts'
 import { TapeIndex } from './index/tape-index.ts'
@@ -27,10 +28,6 @@ import { WalCheckpoints } from './wal-checkpoints.ts'
 
 const EPOCH_CHARS = 6
 
-const UNWRITABLE = 'the tape cannot be written: updates are kept in memory until it can; free space on the disk of DATA_DIR'
-const UNFLUSHED = 'the tape cannot be flushed to the disk: updates are kept in memory until a restart; repair the disk first'
-const WRITABLE_AGAIN = 'the tape is on the disk again, with all updates that were kept in memory'
-
 /** Place at which a new file continues another tape: after the number `end` of this epoch. */
 export type TapeOrigin = { readonly epoch: string; readonly epochBeganAt: number; readonly end: number }
 
@@ -40,15 +37,15 @@ export type StoredTapeOptions = EvictionBounds & {
   readonly random: () => number
   /** Clock of the times in updates; by default `now`. */
   readonly wallTime?: () => number
-  readonly warn?: (kind: string, detail: unknown) => void
+  readonly log?: WriteLine
   readonly onCommit?: (seconds: number) => void
   /** Place after which the tape in a new file begins; by default, the number 0 of a new epoch. */
   readonly origin?: TapeOrigin | null
 }
 
 export function openStoredTape<Opened>(options: StoredTapeOptions, open: (database: DatabaseSync) => Opened): Opened {
-  const { dataDir: dir, warn } = options
-  const database = openTapeDatabase(dir, warn)
+  const { dataDir: dir, log } = options
+  const database = openTapeDatabase(dir, log)
   try {
     return open(database)
   } catch (failure) {
@@ -392,8 +389,8 @@ export abstract class StoredTape implements SearchableTape {
 
   #leaveFile(failure: DiskFailure): void {
     this.#overlay.open(failure)
-    const { dataDir: dir, warn } = this.#options
-    warn?.(failure.isUnflushed ? UNFLUSHED : UNWRITABLE, { reason: failure.message, dir })
+    const { dataDir: dir, log } = this.#options
+    log?.(failure.isUnflushed ? 'tape_unflushed' : 'tape_unwritable', { reason: failure.message, dir })
   }
 
   #returnToFile(): void {
@@ -404,7 +401,7 @@ export abstract class StoredTape implements SearchableTape {
       return
     }
     this.#flush(() => this.#checkpoints.complete())
-    if (this.isInFile) this.#options.warn?.(WRITABLE_AGAIN, { dir: this.#options.dataDir })
+    if (this.isInFile) this.#options.log?.('tape_writable', { dir: this.#options.dataDir })
   }
 }
 

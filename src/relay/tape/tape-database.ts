@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import type { WriteLine } from '../log-lines.ts'
 import { TapeError } from './tape.ts'
 
 /** Version of the tables and of the JSON in notes. Raise it with every change of them: an older tape is refused, not migrated. */
@@ -40,13 +41,13 @@ const createSql = `
 `
 
 /** Opens and locks the file of the embedded tape. A failure names the remedy. */
-export function openTapeDatabase(dir: string, warn: (kind: string, detail: unknown) => void = () => {}): DatabaseSync {
+export function openTapeDatabase(dir: string, log: WriteLine = () => {}): DatabaseSync {
   let database: DatabaseSync | null = null
   try {
     const file = dir === ':memory:' ? dir : join(dir, TAPE_FILE_NAME)
     if (dir !== ':memory:') makeFolder(resolve(dir))
     // SQLite accepts an empty file as a new database, so nothing else would report that the tape is lost.
-    if (statSync(file, { throwIfNoEntry: false })?.size === 0) warn('the tape file is empty: a new epoch begins', { file })
+    if (statSync(file, { throwIfNoEntry: false })?.size === 0) log('tape_empty', { file })
     database = new DatabaseSync(file)
     database.exec(settingsSql)
     prepareSchema(database, dir)

@@ -6,6 +6,7 @@ import type { ChainEvent } from '../chain/source/source.ts'
 import { type Config, withUpstream } from '../config/config.ts'
 import { ListenError } from '../edge/http/http-server.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
+import type { WriteLine } from '../log-lines.ts'
 import { openMetrics } from '../metrics.ts'
 import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.ts'
 import { decodeBatch } from '../tape/batch-message.ts'
@@ -127,11 +128,19 @@ class ServingWorker {
   }
 
   onFailure(failure: unknown): void {
-    this.#given.log.fatal(failure instanceof Error ? failure : { failure }, 'the worker cannot continue')
+    this.#given.log('worker_failed', failure instanceof Error ? failure : { reason: String(failure) })
     process.exit(1)
   }
 
-  async #start({ dir, source, upstream, usageFile, tokenSecret, port }: Extract<WorkerOrder, { do: 'start' }>): Promise<void> {
+  async #start({
+    dir,
+    source,
+    upstream,
+    usageFile,
+    tokenSecret,
+    port,
+    slot,
+  }: Extract<WorkerOrder, { do: 'start' }>): Promise<void> {
     if (source) await copyFile(source, join(dir, TAPE_FILE_NAME))
     const config = withUpstream(this.#config, upstream)
     const tapeOptions = { ...config.tape, dataDir: dir, ...tapePorts }
@@ -143,11 +152,12 @@ class ServingWorker {
     const options = {
       config: { ...config, process: { ...config.process, port }, edge: { ...config.edge, tokenSecret } },
       ...this.#given,
+      log: logOfSlot(slot, this.#given.log),
       metrics: { ...this.#metrics, text: () => this.#askMetrics() },
       sharedUsage,
       onFailure: (failure: unknown) => this.onFailure(failure),
     }
-    const opened = { tape, leadership: EMPTY, peers: null, isCut: () => this.#isCut }
+    const opened = { tape, leadership: EMPTY, peers: null, isCut: () => this.#isCut, close: () => tape.close() }
     this.#opening = openServer(options, opened, this.#chainEvents)
     const relay = await this.#opening
     report({ did: 'listen', port: relay.port })
@@ -160,5 +170,12 @@ class ServingWorker {
     return new Promise((resolve) => this.#answers.push(resolve))
   }
 }
+
+/** All workers read the API keys, and the first one says so for all. */
+const logOfSlot =
+  (slot: number, log: WriteLine): WriteLine =>
+  (kind, detail) => {
+    if (slot === 1 || !kind.startsWith('api_keys_')) log(kind, detail)
+  }
 
 const report = (message: WorkerReport): void => void process.send?.(message)

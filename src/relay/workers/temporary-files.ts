@@ -1,7 +1,9 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { transports } from '../../protocol/transports.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
+import { countName } from '../edge/live/hub.ts'
 
 /** Files of the database in which workers count. If one is missing, a new worker does not share the counts of the others. */
 const FILES = ['usage.sqlite', 'usage.sqlite-wal', 'usage.sqlite-shm']
@@ -52,6 +54,10 @@ export class UsageFile {
     this.#folder = makeFolder('usage')
     this.#usage = new SharedUsage(this.path, 0)
     return true
+  }
+
+  get clientCount(): number {
+    return transports.reduce((sum, transport) => sum + this.#usage.count(countName(transport)), 0)
   }
 
   forget(worker: number): void {

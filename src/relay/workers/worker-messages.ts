@@ -14,6 +14,8 @@ export type WorkerOrder =
       readonly usageFile: string
       readonly tokenSecret: string
       readonly port: number
+      /** Place of the worker among the workers of the relay: 1 is the first. */
+      readonly slot: number
     }
   | { readonly do: 'moveUsage'; readonly file: string }
   | { readonly do: 'batch'; readonly bytes: Uint8Array }

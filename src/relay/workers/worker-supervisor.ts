@@ -50,6 +50,7 @@ export async function startWorkers(options: RelayOptions): Promise<Relay> {
     port: await workers.listening.promise,
     whenListed: workers.listed.promise,
     announceStop: () => workers.announceStop(),
+    clientCount: () => workers.clientCount,
     stop: () => workers.stop(),
   }
 }
@@ -109,6 +110,10 @@ class WorkerSupervisor {
     for (let slot = 1; slot <= this.#options.config.process.workers; slot += 1) this.#fork(slot)
   }
 
+  get clientCount(): number {
+    return this.#usage?.clientCount ?? 0
+  }
+
   announceStop(): void {
     this.#isStopAnnounced = true
     for (const member of this.#members.values()) this.#send(member, { do: 'announceStop' })
@@ -123,9 +128,9 @@ class WorkerSupervisor {
     await this.#writer?.stop()
   }
 
-  async #reopen(why: string): Promise<void> {
+  async #reopen(reason: string): Promise<void> {
     if (this.#isStopping) return
-    this.#options.log.warn({ why }, 'the tape does not continue: the workers restart')
+    this.#options.log('tape_reopened', { reason })
     const writer = this.#writer
     this.#writer = null
     await this.#stopMembers()
@@ -175,7 +180,7 @@ class WorkerSupervisor {
       return isUnchanged
     }
     const given = { upstream: upstreamOf(this.#options.config), usageFile: usage.path, tokenSecret: this.#tokenSecret }
-    this.#send(member, { do: 'start', ...given, dir, source, port: this.#sharedPort })
+    this.#send(member, { do: 'start', ...given, dir, source, port: this.#sharedPort, slot: member.slot })
     this.#send(member, { do: 'cut', isCut: this.#isCut })
   }
 
@@ -194,6 +199,7 @@ class WorkerSupervisor {
         return this.#onCopy(member)
       case 'listen':
         this.#port = report.port
+        this.#options.log('worker_started', { worker: member.slot, pid: member.worker.process.pid })
         this.#listeningSlots.add(member.slot)
         if (this.#isStopAnnounced) this.#send(member, { do: 'announceStop' })
         if (this.#listeningSlots.size === this.#options.config.process.workers) this.listening.resolve(report.port)
@@ -223,7 +229,7 @@ class WorkerSupervisor {
     member.release()
     if (!this.#isStopping) this.#usage?.forget(member.worker.id)
     if (this.#isStopping || !this.#writer) return
-    this.#options.log.error({ worker: member.slot, how }, 'a worker has ended, and another one takes its place')
+    this.#options.log('worker_ended', { worker: member.slot, reason: how })
     setTimeout(() => {
       if (!this.#isStopping && this.#writer && !this.#members.has(member.slot)) this.#fork(member.slot)
     }, this.#restartDelayOf(member)).unref()

@@ -5,6 +5,7 @@ import { type LinkSignal, SubscriptionSocket } from '../../relay/chain/link/subs
 import { parseLogs } from '../../relay/chain/logs/log-parser.ts'
 import { Header, isSealed } from '../../relay/chain/rpc/block-header.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
+import type { LogKind } from '../../relay/log-lines.ts'
 import { type NamedOutcome, type Outcome, ok, reasonOf, skip, warn } from './finding.ts'
 import type { SeenHead } from './head-lag.ts'
 import type { Trial } from './source-trial.ts'
@@ -40,7 +41,7 @@ const noReport: SocketReport = {
 }
 
 const Pushed = z.object({ method: z.literal('eth_subscription'), params: z.object({ result: z.unknown() }) })
-const Refusal = z.object({ message: z.string(), code: z.number().nullable() })
+const Refusal = z.object({ subscription: z.string(), reason: z.string(), code: z.number().nullable() })
 /** Stands for the tokens if there is no list, because for a node an empty list of addresses means all addresses. */
 export const ANY_ADDRESS: Hex = `0x${'0'.repeat(39)}1`
 const COMPLETE_CHECK_MS = 50
@@ -108,10 +109,11 @@ class SocketRecord {
     }
   }
 
-  warn(kind: string, detail: unknown): void {
-    if (kind === 'upstream refuses newHeads') this.#learn({ isHeadsRefused: true })
-    const { message, code } = Refusal.safeParse(detail).data ?? { message: 'it gives no reason', code: null }
-    if (kind === 'upstream refuses pendingLogs') this.#learn({ refusal: `${code ?? ''} ${message}`.trim() })
+  warn(kind: LogKind, detail: unknown): void {
+    if (kind !== 'subscription_refused') return
+    const { subscription, reason, code } = Refusal.parse(detail)
+    if (subscription === 'newHeads') this.#learn({ isHeadsRefused: true })
+    if (subscription === 'pendingLogs') this.#learn({ refusal: `${code ?? ''} ${reason}`.trim() })
   }
 
   /** Reads the shape from the text of a message, because the source combines logs that arrive together. */

@@ -88,7 +88,7 @@ describe('the user and password in the URL of an upstream', () => {
       RECEIPTS_RPC_URL: url,
       STOCKS_API_URL: url,
     })
-    for (const failed of [/upstream unreachable.*/, /list unreadable.*/]) await program.waitForOutput('stderr', failed)
+    for (const failed of [/upstream_failed.*/, /list_unreadable.*/]) await program.waitForOutput('stderr', failed)
     for (const secret of keys) expect(program.stdout + program.stderr).not.toContain(secret)
   })
 })

@@ -1,6 +1,13 @@
 import type { onTestFinished } from 'vitest'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
-import { type ChildProgram, createTempFolder, freePort, spawnRelay, upstreamOf } from '../../support/child-program.ts'
+import {
+  type ChildProgram,
+  createTempFolder,
+  freePort,
+  type LogEntry,
+  spawnRelay,
+  upstreamOf,
+} from '../../support/child-program.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { type ReceivedUpdate, receivedUpdatesOf, upTo } from './reconnecting-readers.ts'
 
@@ -59,8 +66,8 @@ export class DeployedRelay {
   }
 
   /** What the current process has logged. */
-  get stderr(): string {
-    return this.#process?.stderr ?? ''
+  get log(): readonly LogEntry[] {
+    return this.#process?.log ?? []
   }
 
   /** The exit code of the current process, or null if a signal ended it. */

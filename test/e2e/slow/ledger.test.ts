@@ -9,7 +9,7 @@ import { toEventSelector } from 'viem/utils'
 import { expect, it, type TestContext, vi } from 'vitest'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { type Hex, toWord, ZERO_ADDRESS } from '../../../src/lib/hex.ts'
-import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
+import { ChildProgram, createTempFolder, listeningLine } from '../../support/child-program.ts'
 import { needPrograms, pathOf } from '../../support/debian-programs.ts'
 import { TcpProxy } from '../../support/tcp-proxy.ts'
 import { openDevnet } from '../../support/test-stack.ts'
@@ -242,11 +242,11 @@ it('the ledger drops repetitions, doubts what no seal proves until it is repaire
 
 /** The output of each command of docs/bots.md, and more flags for it here. */
 const commands: Readonly<Record<string, readonly [printed: RegExp, flags?: string]>> = {
-  'npm start': [/listens on http:/],
+  'npm start': [listeningLine],
   "curl -N 'http://127.0.0.1:8080/v1/stream/AAPLc?format=ndjson&heartbeat=5'": [/"type":"heartbeat"/],
   'python3 src/docs/programs/ledger.py AAPLc http://127.0.0.1:8080 AAPLc.sqlite': [/^begins after block \d+\n/],
   'npm run conform -- python3 src/docs/programs/follow.py': [/✓ resume .*\n\n1 rules kept/, '--only resume'],
-  'npm start -- --data-dir :memory: --faults drop=20%,late=10%,reorg=5%': [/listens on http:/],
+  'npm start -- --data-dir :memory: --faults drop=20%,late=10%,reorg=5%': [listeningLine],
 }
 
 it('each command of the page for authors of bots works', async (test) => {
@@ -259,7 +259,7 @@ it('each command of the page for authors of bots works', async (test) => {
     const env = { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', DATA_DIR: await createTempFolder(test) }
     const program = new ChildProgram(['bash', '-c', flags ? line.replace(' -- ', ` -- ${flags} `) : line], { env })
     test.onTestFinished(() => program.kill())
-    await program.waitForOutput('stdout', printed)
+    await Promise.any([program.waitForOutput('stdout', printed), program.waitForOutput('stderr', printed)])
   }
   await Promise.all(rows.map(run))
 })

@@ -22,7 +22,7 @@ let url: string
 
 beforeAll(async () => {
   installed = new PackedPackage()
-  relay = installed.spawn('npx', 'stocktape', 'serve', '--port', '0', '--log-level', 'warn')
+  relay = installed.spawn('npx', 'stocktape', 'serve', '--port', '0')
   url = await relay.listeningUrl()
 })
 

@@ -4,13 +4,13 @@ import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
 import { snippets } from '../../../src/docs/snippets.ts'
-import { ChildProgram, createTempFolder, freePort, startCommand } from '../../support/child-program.ts'
+import { ChildProgram, createTempFolder, freePort, listeningLine, startCommand } from '../../support/child-program.ts'
 import { hasPrograms } from '../../support/debian-programs.ts'
 
 /** Every command of these pages is run: here as it stands, but for addresses and folders, or by another file. */
 
 const pages = ['README.md', ...['deploy', 'operate', 'cluster', 'command-line'].map((name) => `docs/${name}.md`)]
-const listens = /listens on (http:\S+),/
+const listens = listeningLine
 
 /** What a command prints when it works. */
 const runHere: Readonly<Record<string, RegExp>> = {

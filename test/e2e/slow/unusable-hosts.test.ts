@@ -71,6 +71,6 @@ it.for<readonly [string, (received: Received) => Promise<string>, RegExp, RegExp
   expect(node).toMatchObject({ kind: 'unreachable', message: expect.stringMatching(reason) })
   expect(list).toMatch(reason)
   expect(down).toMatchObject({ reason: expect.stringMatching(linkReason), isRefused: false })
-  expect(link.warnings).toMatchObject([{ kind: 'link down', detail: { reason: down.reason } }])
+  expect(link.warnings).toMatchObject([{ kind: 'link_down', detail: { reason: down.reason } }])
   expect(received.requests).toBe(0)
 })

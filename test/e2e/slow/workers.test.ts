@@ -40,7 +40,7 @@ async function openRelay(test: TestContext, devnet: Devnet, settings: Record<str
       return program.waitForExit()
     },
     get log() {
-      return program.stderr
+      return program.log
     },
     /** The processes that serve, without the one that writes. */
     get workers() {
@@ -116,7 +116,7 @@ describe('a relay with two workers', () => {
     // The new one serves: it can be seen in its own clients.
     const later = await listenMany(test, relay.url, 12)
     for (const listener of later) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
-    expect(relay.log.split('a worker has ended')).toHaveLength(2)
+    expect(relay.log.filter(({ kind }) => kind === 'worker_ended')).toHaveLength(1)
     const left = listeners.filter((listener) => !closed.has(listener))
     expect([closed.size, left.length].every((count) => count > 0)).toBe(true)
     for (const listener of left) {
@@ -213,7 +213,7 @@ describe('a relay with two workers', () => {
     relay.kill(survivor)
     await vi.waitFor(() => expect(relay.workers.filter((pid) => pid !== survivor)).toHaveLength(WORKERS), WAIT)
     await vi.waitFor(() => listenMany(test, relay.url, 1), WAIT)
-    expect(relay.log).not.toContain('cannot continue')
+    expect(relay.log.filter(({ level }) => level === 'fatal')).toEqual([])
   })
 
   it('removes what a killed one left in the temporary folder, and nothing else', async (test) => {
@@ -239,7 +239,8 @@ describe('a relay with two workers', () => {
     const first = await openRelay(test, devnet, { DATA_DIR })
     const second = spawnRelay(test, { ...upstreamOf(devnet), DATA_DIR, PORT: '0', WORKERS: String(WORKERS) })
     expect(await second.waitForExit()).toBe(2)
-    expect(second.stderr).toMatch(/^stocktape: DATA_DIR .* is in use by another stocktape[^\n]*\n$/)
+    expect(second.log.map(({ kind }) => kind)).toEqual(['started', 'cannot_start'])
+    expect(second.stderr).toMatch(/DATA_DIR .* is in use by another stocktape/)
     // A worker that is replaced now needs the folder.
     const [victim = 0] = first.workers
     first.kill(victim)
@@ -254,12 +255,8 @@ describe('a relay with two workers', () => {
     const more = { PORT: new URL(url).port, DATA_DIR: ':memory:', WORKERS: String(WORKERS) }
     const second = spawnRelay(test, { ...upstreamOf(devnet), ...more })
     expect(await second.waitForExit()).toBe(2)
-    // The process that writes the tape may have logged something before.
-    const lines = second.stderr
-      .trimEnd()
-      .split('\n')
-      .filter((line) => !line.startsWith('{'))
-    expect(lines).toEqual([expect.stringMatching(/^stocktape: port \d+ on 127\.0\.0\.1 is in use/)])
+    const reason = expect.stringMatching(/^port \d+ on 127\.0\.0\.1 is in use/)
+    expect(second.log.filter(({ level }) => level === 'fatal')).toMatchObject([{ kind: 'cannot_start', detail: { reason } }])
   })
 
   it('of the built-in chain keeps its tape in memory, and reads its secret from the file that the file of --env-file names', async (test) => {
@@ -268,7 +265,7 @@ describe('a relay with two workers', () => {
     writeFileSync(join(folder, 'env'), `METRICS_TOKEN_FILE=${join(folder, 'token')}\nTRUSTED_PROXIES=127.0.0.1\n`)
     const relay = spawnRelay(test, { WORKERS: String(WORKERS), PORT: '0', TMPDIR: folder }, ['--env-file', join(folder, 'env')])
     const url = await relay.listeningUrl()
-    expect(relay.stdout).toContain('the tape is in memory\n')
+    expect(relay.log).toContainEqual(expect.objectContaining({ kind: 'listening', detail: { url, tape: 'memory' } }))
     const statusFor = async (token: string) => {
       const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': '192.0.2.1' }
       return (await fetch(`${url}/metrics`, { headers })).status

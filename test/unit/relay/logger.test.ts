@@ -1,27 +1,73 @@
-import { expect, it } from 'vitest'
-import { readableLine } from '../../../src/relay/logger.ts'
+import { describe, expect, it } from 'vitest'
+import { type LogKind, logLines, type WriteLine } from '../../../src/relay/log-lines.ts'
+import { openLog } from '../../../src/relay/logger.ts'
 
-it.each([
+const open = (settings: Partial<Parameters<typeof openLog>[0]> = {}) => {
+  const clock = { now: 0 }
+  const [lines, levels] = [[] as string[], [] as string[]]
+  const log = openLog({
+    ...{ level: 'info', format: 'json', now: () => clock.now, write: (line) => lines.push(line) },
+    ...{ onLine: (level) => levels.push(level), ...settings },
+  })
+  return { log, lines, levels, clock }
+}
+
+it.each<[Parameters<WriteLine>, string]>([
   [
-    {
-      level: 40,
-      time: '2026-11-24T12:53:19.203Z',
-      kind: 'link down',
-      detail: { reason: 'no' },
-      more_since_last: 2,
-      msg: 'link down',
-    },
-    '12:53:19.203 WARN  link down {"reason":"no","more_since_last":2}\n',
+    ['link_down', { reason: 'closed with 1006', endpoint: 'a' }],
+    'WARN  the socket to the node is closed: closed with 1006 {"endpoint":"a"}\n',
   ],
   [
-    { level: 40, time: '2026-11-24T12:53:19.203Z', msg: 'unreadable', detail: { begins: '\u202eA\u009b2J\u001b\u007f' } },
-    '12:53:19.203 WARN  unreadable {"begins":"\\u202eA\\u009b2J\\u001b\\u007f"}\n',
+    ['link_down', { begins: '\u202eA\u009b2J\u001b\u007f' }],
+    'WARN  the socket to the node is closed {"begins":"\\u202eA\\u009b2J\\u001b\\u007f"}\n',
   ],
-  [{ level: 30, time: '2026-11-24T12:53:19.203Z', msg: 'ready' }, '12:53:19.203 INFO  ready\n'],
   [
-    { level: 60, time: '2026-11-24T12:53:19.203Z', err: { type: 'Error' }, msg: 'over' },
-    '12:53:19.203 FATAL over {"err":{"type":"Error"}}\n',
+    ['link_down', { reason: 'a\n12:00 INFO "all is well"\u009b' }],
+    'WARN  the socket to the node is closed: a\\n12:00 INFO \\"all is well\\"\\u009b\n',
   ],
+  [['leads'], 'INFO  this ingester leads: it writes the tape\n'],
+  [['tape_unflushed', {}], `ERROR ${logLines.tape_unflushed.sentence}\n`],
 ])('a line of the log is readable on a terminal: %j', (line, readable) => {
-  expect(readableLine(JSON.stringify(line))).toBe(readable)
+  const { log, lines } = open({ format: 'text' })
+  log(...line)
+  expect(lines.map((text) => text.replace(/^\d\d:\d\d:\d\d\.\d{3} /, ''))).toEqual([readable])
+})
+
+describe('a line in JSON', () => {
+  it('has the level as a word, a kind for programs, a sentence, and a detail that adds no line', () => {
+    const { log, lines, levels } = open()
+    log('nats_refuses', { reason: 'full\n{"level":"info"}' })
+    log('failed', new Error('planted'))
+    log('client_connected', { transport: 'ws' })
+    expect(lines.map((line) => line.indexOf('\n') === line.length - 1)).toEqual([true, true])
+    const detail = { reason: 'full\n{"level":"info"}' }
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 'error', time: expect.any(String), kind: 'nats_refuses', msg: 'NATS does not store the tape', detail },
+      { level: 'fatal', kind: 'failed', err: { message: 'planted', stack: expect.stringContaining('logger.test') } },
+    ])
+    expect(levels).toEqual(['error', 'fatal'])
+  })
+
+  it('that a condition repeats is written once a minute, and one for an event each time', () => {
+    const { log, lines, clock } = open()
+    const kinds: readonly LogKind[] = ['nats_lost', 'link_down', 'nats_back']
+    for (const at of [0, 59_999, 60_000]) {
+      clock.now = at
+      for (const kind of kinds) log(kind)
+    }
+    expect(lines.map((line) => JSON.parse(line)).map(({ kind, more_since_last }) => [kind, more_since_last])).toEqual(
+      [
+        ...[
+          ['nats_lost'],
+          ['link_down'],
+          ['nats_back'],
+          ['nats_lost'],
+          ['nats_back'],
+          ['nats_lost'],
+          ['link_down', 1],
+          ['nats_back'],
+        ],
+      ].map(([kind, more]) => [kind, more]),
+    )
+  })
 })

@@ -3,6 +3,7 @@ import { observe, wait } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
 import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
+import type { LogKind, WriteLine } from '../../log-lines.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
@@ -40,7 +41,7 @@ type Options = {
   /** Emits the first block of a reorg, or 0 after a hole. Tokens that were read at this block or above are read again. */
   readonly refreshFrom: Observable<number>
   readonly clock: SchedulerLike
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
 }
 
 /** Reads the state of token and feed contracts by eth_call, if the node serves it. No update waits for these reads. */
@@ -181,7 +182,7 @@ class ContractPoller {
     contract.asOf = null
     contract.readAt = asOf.number
     // The node has replaced the settled block in a reorg that settling has not found yet, so the answer must not count.
-    if (!answer) return this.#postpone(contract, 'contract read of another block', RETRY_MS)
+    if (!answer) return this.#postpone(contract, 'contract_of_another_block', RETRY_MS)
     if (answer.multiplier === null && answer.paused === null) return this.#postpone(contract)
     return { type: 'token', address: contract.address, block: asOf.number, ...answer }
   }
@@ -201,7 +202,7 @@ class ContractPoller {
     return { type: 'oracle', address: contract.address, frozen }
   }
 
-  #postpone(contract: PolledContract, warning = 'contract returns nothing', ms = EMPTY_CONTRACT_MS): null {
+  #postpone(contract: PolledContract, warning: LogKind = 'contract_empty', ms = EMPTY_CONTRACT_MS): null {
     this.#scheduleIn(contract, ms)
     this.#options.warn(warning, { type: contract.type, address: contract.address })
     return null
@@ -217,7 +218,7 @@ class ContractPoller {
     if (!isBehind && !isOracle && !failure.isRefused) this.#backoffUntil = this.#options.clock.now() + waitMs
     // A refusal that stops all calls is already logged.
     if (failure !== this.#refusedError)
-      this.#options.warn('contract read failed', { type: contract.type, address: contract.address, reason: failure.message })
+      this.#options.warn('contract_failed', { type: contract.type, address: contract.address, reason: failure.message })
   }
 
   #scheduleIn(contract: PolledContract, ms: number): void {
@@ -243,6 +244,6 @@ class ContractPoller {
     if (!(failure instanceof UpstreamError && failure.isRefused)) return
     this.#refusedError = failure
     this.#refusedUntil = this.#options.clock.now() + REFUSED_MS
-    this.#options.warn('contract reads refused', { reason: failure.message })
+    this.#options.warn('contracts_refused', { reason: failure.message })
   }
 }

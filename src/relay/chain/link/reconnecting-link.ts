@@ -16,6 +16,7 @@ import {
 import { retryWithBackoff } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { hostOf } from '../../../lib/http-fetch.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 
@@ -35,7 +36,7 @@ type Options = LinkInputs & {
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
   readonly random: () => number
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
   /** Called with the host of each socket that was lost or never opened. */
   readonly onLoss?: (endpoint: string) => void
 }
@@ -71,7 +72,7 @@ export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
         catchError((failure: unknown) => {
           const reason = failure instanceof Error ? failure.message : String(failure)
           onLoss?.(hostOf(url))
-          warn('link down', { endpoint: hostOf(url), reason })
+          warn('link_down', { endpoint: hostOf(url), reason })
           return concat(
             of<LinkSignal>({ type: 'down', reason, isRefused: failure instanceof LinkError && failure.isRefused }),
             throwError(() => failure),

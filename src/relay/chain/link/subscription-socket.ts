@@ -3,6 +3,7 @@ import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { type Hex, readQuantity } from '../../../lib/hex.ts'
 import { parseShallowJson } from '../../../lib/safe-json.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { requestText } from '../rpc/request-text.ts'
 import { classifyHandshake } from '../rpc/upstream-error.ts'
@@ -44,7 +45,7 @@ const SUBSCRIPTIONS_BOUND = 8 * PARTS_BOUND
 type Options = {
   readonly chain: ChainIdentity
   readonly now: () => number
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
   readonly onMessage?: (json: Buffer) => void
 }
 
@@ -194,7 +195,7 @@ export class SubscriptionSocket {
         this.signals.next({ type: 'heads_live' })
         this.#addSubscription(id, 'newHeads')
       },
-      onError: (failure) => this.#options.warn('upstream refuses newHeads', failure),
+      onError: (failure) => this.#warnOfRefusal('newHeads', failure),
     })
     this.#subscribeToLogs()
   }
@@ -246,7 +247,7 @@ export class SubscriptionSocket {
   }
 
   #reportRefusal(kind: LogSubscriptionKind, failure: RequestFailure): void {
-    this.#options.warn(`upstream refuses ${kind}`, failure)
+    this.#warnOfRefusal(kind, failure)
     // The previous subscription stays, since logs of the previous addresses are better than none.
     if (kind === 'pendingLogs' && this.#logSubscriptions.get(kind)?.ids.length) return this.signals.next({ type: 'refused' })
     this.#logSubscriptions.delete(kind)
@@ -254,6 +255,10 @@ export class SubscriptionSocket {
     // Without pre-confirmed logs, sealed logs are better than none.
     if (kind === 'pendingLogs') this.#subscribe('logs')
     else this.#end(`${kind} refused: ${failure.message}`, true)
+  }
+
+  #warnOfRefusal(subscription: SubscriptionKind, { code, message }: RequestFailure): void {
+    this.#options.warn('subscription_refused', { subscription, code, reason: message })
   }
 
   #unsubscribe(ids: readonly string[]): void {
@@ -280,7 +285,7 @@ export class SubscriptionSocket {
     this.#emitLogs()
     const answer = Answer.safeParse(message)
     if (!answer.success) {
-      this.#options.warn('upstream message unreadable', { begins: json.toString('utf8', 0, 120) })
+      this.#options.warn('message_unreadable', { begins: json.toString('utf8', 0, 120) })
       return this.signals.next({ type: 'unreadable', count: 1 })
     }
     const request = this.#requests.get(answer.data.id)

@@ -1,5 +1,6 @@
 import { ignoreElements, interval, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { observe, WakeUp, wait } from '../../../lib/async-loop.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import type { RequestBatchFn } from '../rpc/endpoint-pool.ts'
 import type { Pool } from './pool.ts'
 import { PoolReader, type PoolReadings, unreadable } from './pool-reader.ts'
@@ -20,7 +21,7 @@ type Options = {
   readonly tag: () => 'pending' | 'latest'
   readonly sealedHead: () => number | null
   readonly clock: SchedulerLike
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
 }
 
 /** Reads the pools that are due, one batch at a time. No movement waits for these reads. */
@@ -116,6 +117,6 @@ export class PoolPoller {
       }
     }
     for (const [reason, ids] of failures)
-      this.#options.warn('pools unreadable', { pools: ids.slice(0, LOGGED_POOLS_BOUND), count: ids.length, reason })
+      this.#options.warn('pools_unreadable', { pools: ids.slice(0, LOGGED_POOLS_BOUND), count: ids.length, reason })
   }
 }

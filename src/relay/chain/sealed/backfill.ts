@@ -39,7 +39,7 @@ export class Backfill {
         this.#retries.succeeded()
       } catch (failure) {
         signal.throwIfAborted()
-        if (this.#retries.totalFailures > 0) warn('backfill delayed, retrying', { reason: String(failure) })
+        if (this.#retries.totalFailures > 0) warn('backfill_delayed', { reason: String(failure) })
         await this.#retries.waitToRetry(failure, clock, signal)
       }
     }

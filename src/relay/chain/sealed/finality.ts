@@ -1,5 +1,6 @@
 import { exhaustMap, type Observable, type SchedulerLike, timer } from 'rxjs'
 import { observe } from '../../../lib/async-loop.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
 
@@ -10,7 +11,7 @@ type Options = {
   readonly pollIntervalMs: number
   readonly published: { readonly safe: number | null; readonly finalized: number | null }
   readonly clock: SchedulerLike
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
 }
 
 /** Polls the `safe` and the `finalized` block, and emits each newer one. A node that lags or lacks the tags causes no event. */
@@ -24,7 +25,7 @@ export function pollFinality({ node, pollIntervalMs, published, clock, warn }: O
       emit({ type: 'finality', stage, block })
     } catch (failure) {
       signal.throwIfAborted()
-      warn(`no ${stage} block`, { reason: String(failure) })
+      warn('no_finality', { stage, reason: String(failure) })
     }
   }
   const pollBoth = observe<FinalityEvent>(async (emit, signal) => {

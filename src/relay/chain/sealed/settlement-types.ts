@@ -1,5 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import type { Hex } from '../../../lib/hex.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import type { Log } from '../logs/log-parser.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
 import type { ConfirmChain } from '../rpc/endpoint-pool.ts'
@@ -63,7 +64,7 @@ export type SettlementContext = {
   /** The listed tokens. Each change makes a new array. */
   readonly addresses: () => readonly Hex[]
   readonly clock: SchedulerLike
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
   readonly emit: (event: SettlementEvent) => void
   readonly signal: AbortSignal
 }

@@ -91,7 +91,7 @@ export class Settling {
     // The received header of the next block may not be part of the chain, so the next try reads it from the node.
     if (recentBlocks.newest) heads.forget(recentBlocks.newest.number + 1)
     if (this.#retries.failuresOf('behind') >= DISPUTE_TRIES) heads.resetTarget()
-    if (this.#retries.totalFailures > 0) warn('settling delayed, retrying', { reason: String(failure) })
+    if (this.#retries.totalFailures > 0) warn('settling_delayed', { reason: String(failure) })
     await this.#retries.waitToRetry(failure, clock, signal)
   }
 

@@ -1,5 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import type { Config } from '../../config/config.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import { reconnectingLink } from '../link/reconnecting-link.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import type { SourceOptions } from './source.ts'
@@ -9,7 +10,7 @@ type SharedSourceInputs = {
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
   readonly random: () => number
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
   /** Called with the host of each lost upstream socket. */
   readonly onLoss?: (endpoint: string) => void
 }

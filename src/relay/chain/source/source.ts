@@ -21,6 +21,7 @@ import {
 import { observe, wait } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Head } from '../../../protocol/fields.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import type { LinkInputs } from '../link/reconnecting-link.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
 import type { FindLog } from '../logs/log-parser.ts'
@@ -64,7 +65,7 @@ export type SourceOptions = {
   readonly finalityPollMs: number
   readonly backfillLimitMs: number
   readonly clock: SchedulerLike
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
 }
 
 /** Returns the events of the chain. Pre-confirmed logs are pushed while the link is trusted, and polled otherwise. */
@@ -161,7 +162,7 @@ const pollDue = (polling: Polling): Observable<SourceInput> =>
     } catch (failure) {
       signal.throwIfAborted()
       if (!(failure instanceof UpstreamError)) throw failure
-      warn('polling failed', { reason: failure.message })
+      warn('poll_failed', { reason: failure.message })
     }
   })
 

@@ -75,7 +75,7 @@ export function openExport(
     }
   }
   send().catch((failure: unknown) => {
-    if (!(failure instanceof EvictedError)) warn('cannot read history to its end', { failure: String(failure) })
+    if (!(failure instanceof EvictedError)) warn('history_unreadable', { reason: String(failure) })
     outlet.end()
   })
 }

@@ -116,7 +116,7 @@ export function openApp(options: Options): Hono<Env> {
   app.notFound((c) => sendRefusal(c, unknownPath))
   app.onError((failure, c) => {
     if (failure instanceof Refusal) return sendRefusal(c, failure)
-    streams.warn('a request failed', { path: c.req.path, failure: String(failure) })
+    streams.warn('request_failed', { path: c.req.path, reason: String(failure) })
     return sendRefusal(c, internalError)
   })
   return app

@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../config/api-key-settings.ts'
+import type { WriteLine } from '../../log-lines.ts'
 
 /** Time in which an access token can open connections. A connection that it opened does not end with it. */
 const ACCESS_TOKEN_LIFE_MS = 60_000
@@ -20,7 +21,7 @@ type ApiKeyRingOptions = {
   /** Signs access tokens. Processes with one secret accept each other's access tokens. */
   readonly tokenSecret: string
   readonly wallTime: () => number
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly log: WriteLine
   /** Called with the clients whose API keys were removed. */
   readonly onRevoked: (clients: ReadonlySet<string>) => void
 }
@@ -36,11 +37,14 @@ export class ApiKeyRing {
     this.#options = options
     this.#byClient = byClient(options.apiKeys)
     const { apiKeysFile: file } = options
-    if (file === undefined) return
+    if (file === undefined) {
+      options.log('api_keys_read', { keys: this.#byClient.size })
+      return
+    }
     // If the file cannot be read, nothing changes: a file that is written right now must not lock clients out.
     const onFailure = (failure: unknown) => {
-      const why = failure instanceof Error ? failure.message : String(failure)
-      options.warn('API_KEYS_FILE cannot be read, and its last keys stay valid', { why })
+      const reason = failure instanceof Error ? failure.message : String(failure)
+      options.log('api_keys_unreadable', { reason })
     }
     const read = () => readFile(file, 'utf8').then((text) => this.#take(text))
     this.#timer = setInterval(() => read().catch(onFailure), FILE_CHECK_MS)
@@ -102,6 +106,7 @@ export class ApiKeyRing {
     this.#fileText = text
     const revoked = new Set([...this.#byClient.keys()].filter((client) => !current.has(client)))
     this.#byClient = current
+    this.#options.log('api_keys_read', { keys: current.size, removed: revoked.size })
     if (revoked.size > 0) this.#options.onRevoked(revoked)
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/config.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import type { SearchableTape } from '../../tape/tape.ts'
 import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import type { Authorizer } from '../limits/authorizer.ts'
@@ -39,7 +40,7 @@ export type StreamServices = {
   /** The API keys that clients need; null if they need none. */
   readonly keys: ApiKeyRing | null
   readonly compression: boolean
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
   /** Receives the HTTP status of each refusal, or `none` if the connection is closed without an answer. */
   readonly countRefusal: (code: number | 'none') => void
 }

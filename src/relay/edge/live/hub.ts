@@ -32,7 +32,7 @@ const limitRefusals = {
 } as const
 
 /** Returns the name under which all processes count the listeners of a transport. */
-const countName = (transport: Transport): string => `listeners ${transport}`
+export const countName = (transport: Transport): string => `listeners ${transport}`
 
 type Options = ConnectionBounds &
   BacklogBounds & {
@@ -47,7 +47,7 @@ type Options = ConnectionBounds &
     readonly counters: {
       connected(transport: Transport): void
       /** `client` means that the client ended the connection. */
-      disconnected(transport: Transport, reason: CloseReason | 'client'): void
+      disconnected(transport: Transport, reason: CloseReason | 'client', aliveMs: number): void
       /** A connection was ended before it became a listener. */
       refused(transport: Transport, reason: CloseReason): void
       gap(reason: NoticeOf<'gap'>['reason']): void
@@ -99,6 +99,10 @@ export class Hub {
   /** Returns the number of connected listeners of a transport, in all processes that serve the port. */
   listenerCount(transport: Transport): number {
     return this.#options.sharedUsage?.count(countName(transport)) ?? this.#listenerCounts[transport]
+  }
+
+  get clientCount(): number {
+    return transports.reduce((sum, transport) => sum + this.listenerCount(transport), 0)
   }
 
   /** Returns the refusal of a new stream with this selection; null if there is room. */
@@ -182,7 +186,7 @@ export class Hub {
     this.connectionLimits.remove(listener)
     this.#listenerCounts[listener.transport] -= 1
     this.#options.sharedUsage?.change(countName(listener.transport), -1)
-    this.#options.counters.disconnected(listener.transport, reason)
+    this.#options.counters.disconnected(listener.transport, reason, this.#options.uptime() - listener.openedAt)
   }
 
   disconnect(listener: Listener, reason: CloseReason): void {

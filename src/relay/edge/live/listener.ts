@@ -21,6 +21,7 @@ export class Listener {
   /** Name under which the client is counted. It changes if a WebSocket sends its API key as the first message. */
   address: string
   readonly outlet: Outlet
+  readonly openedAt: number
   heartbeatMs: number | null
   heartbeatDueAt: number
   /** Sequence number up to which all updates were sent or did not match; null before the stream starts. */
@@ -57,6 +58,7 @@ export class Listener {
     this.heartbeatMs = init.heartbeatMs
     this.options = init.options
     this.heartbeatDueAt = init.uptime + (init.heartbeatMs ?? 0)
+    this.openedAt = init.uptime
     this.#lastProgressAt = init.uptime
   }
 

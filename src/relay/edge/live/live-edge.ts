@@ -5,6 +5,7 @@ import { version } from '../../../lib/version.ts'
 import { closeCodeOf } from '../../../protocol/close-codes.ts'
 import { type KeyLimits, randomTokenSecret } from '../../config/api-key-settings.ts'
 import type { Config } from '../../config/config.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import type { Metrics } from '../../metrics.ts'
 import { demoNote } from '../../tape/notes.ts'
 import type { Entry } from '../../tape/tape.ts'
@@ -34,11 +35,12 @@ type LiveInputs = {
   readonly wallTime: () => number
   readonly uptime: () => number
   readonly random: () => number
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
+  readonly log: WriteLine
 }
 
 export function openLiveEdge(inputs: LiveInputs) {
-  const { config, tape, isCut, wallTime, random, warn } = inputs
+  const { config, tape, isCut, wallTime, random, warn, log } = inputs
   const current = new CurrentState(tape, isCut)
   const revocations: ((clients: ReadonlySet<string>) => void)[] = []
   const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
@@ -46,7 +48,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     for (const revoke of revocations) revoke(clients)
   }
   const needsKeys = apiKeys.length > 0 || apiKeysFile !== undefined
-  const keys = needsKeys ? new ApiKeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, warn, onRevoked }) : null
+  const keys = needsKeys ? new ApiKeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, log, onRevoked }) : null
   const limitsOf = (client: string) => keys?.limitsOf(client)
   const hub = openHub(inputs, current, limitsOf)
   revocations.push((clients) => hub.disconnectAll(clients))
@@ -60,10 +62,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     authorize: createAuthorizer(config.edge.origins, keys),
     keys,
     clientAddressOf: (incoming) =>
-      keyClientOf(incoming, keys) ??
-      clientAddressOf(incoming, config.edge.trustedProxies, () =>
-        warn('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
-      ),
+      keyClientOf(incoming, keys) ?? clientAddressOf(incoming, config.edge.trustedProxies, () => warn('untrusted_proxy')),
   }
   const { isWrongChain } = streams.edge
   let isStopping = false
@@ -81,6 +80,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     onRevoked: (revoke: (clients: ReadonlySet<string>) => void) => void revocations.push(revoke),
     /** Resolves when the first token list has been read, so that symbols can be named. */
     whenListed: whenListed(tape, current),
+    clientCount: () => hub.clientCount,
     unreadyReasons: readiness.reasons,
     announceStop: () => {
       isStopping = true
@@ -118,7 +118,7 @@ function keyClientOf(incoming: IncomingMessage, keys: ApiKeyRing | null): string
 }
 
 function openHub(inputs: LiveInputs, current: CurrentState, limitsOf: (client: string) => KeyLimits | undefined): Hub {
-  const { config, metrics, wallTime } = inputs
+  const { config, metrics, wallTime, log } = inputs
   return new Hub({
     ...inputs,
     ...config.edge,
@@ -128,8 +128,14 @@ function openHub(inputs: LiveInputs, current: CurrentState, limitsOf: (client: s
     isOneOfMany: isOneOfMany(config),
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
     counters: {
-      connected: (transport) => metrics.listeners.inc({ transport }),
-      disconnected: (transport, reason) => metrics.countDisconnect(transport, reason, closeCodeOf(reason)),
+      connected: (transport) => {
+        metrics.listeners.inc({ transport })
+        log('client_connected', { transport })
+      },
+      disconnected: (transport, reason, aliveMs) => {
+        metrics.countDisconnect(transport, reason, closeCodeOf(reason))
+        log('client_ended', { transport, reason, alive_ms: Math.round(aliveMs) })
+      },
       refused: (transport, reason) => metrics.disconnects.inc({ transport, reason, code: closeCodeOf(reason) }),
       gap: (reason) => metrics.gaps.inc({ reason }),
       delivered: countDeliveries(metrics.deliverySeconds, wallTime),

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { BehaviorSubject } from 'rxjs'
 import type { Draft } from '../../../protocol/updates.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import { type BatchMessage, batchMessageOf, type ReadableBatch, readMessage } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { firstSeqOfRun } from '../runs.ts'
@@ -29,7 +30,7 @@ export type JetStreamTapeOptions = StoredTapeOptions & {
   /** Name of this process in the ids of its messages. */
   readonly writerId: string
   readonly uptime: () => number
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly log: WriteLine
   /** Called when this process cannot write its copy of the tape. */
   readonly onFailure: (failure: unknown) => void
   /** Called for each message of the stream that this process cannot read. */
@@ -58,14 +59,14 @@ export class JetStreamTape extends StoredTape {
 
   constructor(database: DatabaseSync, options: JetStreamTapeOptions) {
     super(database, options)
-    const { stream, writerId, uptime, warn, onFailure, start } = options
+    const { stream, writerId, uptime, log, onFailure, start } = options
     this.stream = stream
     this.#options = options
     this.#point = this.note(pointNote) ?? start
     this.#seenSeq = this.#point.seq
     this.#heardAt = uptime()
     this.#writer = new StreamWriter({
-      ...{ stream, writerId, uptime, warn, onFailure },
+      ...{ stream, writerId, uptime, log, onFailure },
       tape: {
         seenSeq: () => this.#seenSeq,
         number: (drafts) => this.number(drafts),
@@ -115,8 +116,8 @@ export class JetStreamTape extends StoredTape {
   }
 
   onRefusal(reason: string): void {
+    if (this.#refusal !== reason) this.#options.log('nats_refuses', { reason })
     this.#refusal = reason
-    this.#options.warn('NATS does not store the tape', { reason })
   }
 
   /** Applies a message of the stream to the tape. Returns false if the tape cannot continue. */
@@ -140,13 +141,13 @@ export class JetStreamTape extends StoredTape {
     // `bytes` is null for a part that does not complete its message.
     const read = bytes && readMessage(bytes)
     if (!read || read.batch) return read
-    const { onUnreadable, warn, uptime } = this.#options
+    const { onUnreadable, log, uptime } = this.#options
     onUnreadable()
     const version = read.otherVersion
-    if (version === null) warn('a message of the stream is no batch, and was skipped', { seq })
+    if (version === null) log('stream_unreadable', { seq })
     else {
       this.#otherHeardAt = uptime()
-      warn('a batch of the stream is of another version of stocktape, and was skipped', { seq, version })
+      log('stream_other_version', { seq, version })
     }
     return null
   }
@@ -216,7 +217,7 @@ export class JetStreamTape extends StoredTape {
     if (seq <= this.#point.seq) return true
     if (batch.epoch !== this.epoch || batch.after !== this.end()) return false
     this.#writer.onBatch(id)
-    if (this.#refusal !== null) this.#options.warn('NATS stores the tape again', {})
+    if (this.#refusal !== null) this.#options.log('nats_stores')
     this.#refusal = null
     const { isComplete } = this.#point
     const { keepAfter, lastSeqs } = batch

@@ -24,6 +24,7 @@ import {
   RequestError,
 } from '@nats-io/transport-node'
 import type { Config } from '../../config/config.ts'
+import type { WriteLine } from '../../log-lines.ts'
 
 const REQUEST_TIMEOUT_MS = 2_000
 const RECONNECT_MS = 250
@@ -67,6 +68,9 @@ export type StreamPlace = { readonly seq: number; readonly id: string }
 /** A message joined from its parts. `bytes` is null until all are received; `pending` counts the stream's later messages. */
 export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null; readonly pending: number }
 
+/** Returns the message of a failure. */
+export const reasonOf = (failure: unknown): string => (failure instanceof Error ? failure.message : String(failure))
+
 export class StreamMovedError extends Error {}
 
 /** NATS does not store a message, or refuses the settings of the stream. The text says why. */
@@ -75,7 +79,7 @@ export class RefusedError extends Error {}
 /** A stream in NATS JetStream. Reading and storing fail while the server cannot be reached. */
 export class NatsStream {
   readonly #settings: StreamSettings
-  readonly #warn: (kind: string, detail: unknown) => void
+  readonly #log: WriteLine
   #connection: NatsConnection | null = null
   #isConnected = false
   #isClosed = false
@@ -83,9 +87,9 @@ export class NatsStream {
   #streamLimitBytes = Number.POSITIVE_INFINITY
   readonly #connecting: Promise<void>
 
-  constructor(settings: StreamSettings, warn: (kind: string, detail: unknown) => void) {
+  constructor(settings: StreamSettings, log: WriteLine) {
     this.#settings = settings
-    this.#warn = warn
+    this.#log = log
     this.#connecting = this.#connect()
   }
 
@@ -290,11 +294,12 @@ export class NatsStream {
         })
         this.#connection = connection
         this.#isConnected = true
+        this.#log('nats_connected', { server: connection.getServer() })
         void this.#watch(connection)
         if (this.#isClosed) await connection.close()
         return
       } catch (failure) {
-        this.#warn('NATS cannot be reached', { detail: failure instanceof Error ? failure.message : String(failure) })
+        this.#log('nats_unreachable', { reason: reasonOf(failure) })
         await delay(RECONNECT_MS)
       }
     }
@@ -303,10 +308,12 @@ export class NatsStream {
   async #watch(connection: NatsConnection): Promise<void> {
     for await (const { type } of connection.status()) {
       if (type === 'disconnect' || type === 'staleConnection') {
-        if (this.#isConnected) this.#warn('the connection to NATS is lost', {})
+        if (this.#isConnected) this.#log('nats_lost')
         this.#isConnected = false
       }
-      if (type === 'reconnect') this.#isConnected = true
+      if (type !== 'reconnect') continue
+      if (!this.#isConnected) this.#log('nats_back')
+      this.#isConnected = true
     }
   }
 }

@@ -7,7 +7,7 @@ import { openStoredTape, type TapeOrigin } from '../stored-tape.ts'
 import { TapeError } from '../tape.ts'
 import { TAPE_FILE_NAME } from '../tape-database.ts'
 import { JetStreamTape, type JetStreamTapeOptions } from './jetstream-tape.ts'
-import { NatsStream, RefusedError, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
+import { NatsStream, RefusedError, reasonOf, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
 import { RENEW_MS } from './stream-writer.ts'
 
 /** Limit of the time that a start waits for NATS. After it, the process serves the file that it has. */
@@ -21,6 +21,8 @@ const [CHECKPOINT_TOPIC, ASK_MS] = ['checkpoint', 1_000]
 const CHECKPOINT_WAIT_MS = 5_000
 /** Factor and addition by which the stream keeps messages longer than the tape does, so that it always contains a checkpoint. */
 const [EXTRA_AGE_PART, EXTRA_AGE_MS] = [1.25, 900_000]
+/** Interval of the check whether updates arrive. */
+const CUT_CHECK_MS = 1_000
 const WRITER_ID_BYTES = 6
 
 type Options = Omit<JetStreamTapeOptions, 'origin' | 'stream' | 'writerId' | 'start'> & {
@@ -32,16 +34,16 @@ type Options = Omit<JetStreamTapeOptions, 'origin' | 'stream' | 'writerId' | 'st
 
 /** Connects to NATS, and reads the stream into the file of this process. If NATS does not answer, only the file is read. */
 export async function openJetStreamTape(options: Options): Promise<JetStreamTape> {
-  const { nats, tapeRetentionMs, tapeMaxMessages, warn } = options
+  const { nats, tapeRetentionMs, tapeMaxMessages, log } = options
   const maxAgeMs = Math.ceil(tapeRetentionMs * EXTRA_AGE_PART) + EXTRA_AGE_MS
   const maxMessages = 2 * tapeMaxMessages + Math.ceil(maxAgeMs / RENEW_MS)
-  const stream = new NatsStream({ ...nats, maxAgeMs, maxMessages }, warn)
+  const stream = new NatsStream({ ...nats, maxAgeMs, maxMessages }, log)
   const file = new CopyFile(options, stream)
   try {
     if (await stream.whenConnected(CONNECT_WAIT_MS))
       await synchronize(file, stream, options).catch((failure: unknown) => {
         if (failure instanceof TapeError) throw failure
-        warn('NATS does not answer', { detail: failure instanceof Error ? failure.message : failure })
+        log('nats_silent', { reason: reasonOf(failure) })
       })
     void follow(file.tape, stream, options)
     return file.tape
@@ -79,7 +81,7 @@ class CopyFile {
   }
 }
 
-async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn, uptime }: Options): Promise<void> {
+async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, log, uptime }: Options): Promise<void> {
   if (mayLead) {
     await ensure(stream, file.tape)
     if (stream.limitFault) throw new TapeError(stream.limitFault)
@@ -87,7 +89,7 @@ async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn, 
   const { extent, why } = await check(file.tape, stream)
   // Without a stream, an edge waits for the ingester that creates it.
   if (!extent) return
-  if (why && file.tape.point.id !== '') warn(`the tape is read again from the stream: ${why.text}`, {})
+  if (why && file.tape.point.id !== '') log('tape_read_again', { reason: why.text })
   if (why?.isLoss && mayLead && !(await hasNewerEpoch(file.tape, extent, stream))) return file.replace(null, extent.last)
   await readUpTo(extent, file, stream, why !== null)
   if (mayLead) await waitForCheckpoint(file, stream, uptime)
@@ -155,7 +157,12 @@ async function readUpTo({ first, last }: StreamExtent, file: CopyFile, stream: N
 async function follow(tape: JetStreamTape, stream: NatsStream, options: Options): Promise<void> {
   const { mayLead } = options
   const reset = Promise.withResolvers<string>()
-  const timers = [setInterval(() => tape.point.isComplete || askForCheckpoint(stream), ASK_MS)]
+  let isCut = false
+  const tellCut = () => {
+    if (tape.isCut !== isCut) options.log(isCut ? 'updates_arrive' : 'updates_missing')
+    isCut = tape.isCut
+  }
+  const timers = [setInterval(() => tape.point.isComplete || askForCheckpoint(stream), ASK_MS), setInterval(tellCut, CUT_CHECK_MS)]
   if (mayLead) {
     const apply = () => void applyForLead(tape, stream, reset.resolve)
     apply()

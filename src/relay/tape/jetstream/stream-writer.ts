@@ -1,8 +1,9 @@
 import type { Draft } from '../../../protocol/updates.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import { type BatchMessage, encodeBatch } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { type Entry, NotLeadingError } from '../tape.ts'
-import { type NatsStream, RefusedError, StreamMovedError, type StreamPlace } from './nats-stream.ts'
+import { type NatsStream, RefusedError, reasonOf, StreamMovedError, type StreamPlace } from './nats-stream.ts'
 
 /** Interval at which an idle leader writes a batch without updates, to show that it is running. */
 export const RENEW_MS = 500
@@ -35,7 +36,7 @@ type Options = {
   readonly onLeadership: (isLeading: boolean) => void
   readonly onRefusal: (reason: string) => void
   readonly onFailure: (failure: unknown) => void
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly log: WriteLine
 }
 
 type QueuedAppend = {
@@ -99,6 +100,7 @@ export class StreamWriter {
     this.#isLeading = true
     this.#term += 1
     this.#writing = this.#writeQueue()
+    this.#options.log('leads')
     this.#options.onLeadership(true)
   }
 
@@ -138,7 +140,7 @@ export class StreamWriter {
         await this.#writeBatch(isLast)
       }
     } catch (failure) {
-      if (term === this.#term) this.#stepDown(failure instanceof Error ? failure.message : String(failure))
+      if (term === this.#term) this.#stepDown(reasonOf(failure))
       // Every other failure means that the copy of the tape in this process cannot be written.
       if (!(failure instanceof StreamMovedError || failure instanceof NotLeadingError)) this.#options.onFailure(failure)
     }
@@ -213,7 +215,7 @@ export class StreamWriter {
 
   /** Repeats a message until NATS stores it: a failed attempt may have stored it too. A process that does not lead tries once. */
   async #store(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
-    const { stream, onRefusal, warn } = this.#options
+    const { stream, onRefusal, log } = this.#options
     const term = this.#term
     for (;;) {
       try {
@@ -221,7 +223,7 @@ export class StreamWriter {
       } catch (failure) {
         if (failure instanceof StreamMovedError) throw failure
         if (failure instanceof RefusedError) onRefusal(failure.message)
-        else if (stream.isConnected) warn('NATS does not answer', { detail: failure instanceof Error ? failure.message : failure })
+        else if (stream.isConnected) log('nats_silent', { reason: reasonOf(failure) })
         if (!this.#isLeading || this.#isClosing || term !== this.#term) throw notLeading()
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
@@ -229,10 +231,10 @@ export class StreamWriter {
     }
   }
 
-  #stepDown(why: string): void {
+  #stepDown(reason: string): void {
     if (!this.#isLeading) return
     this.#isLeading = false
-    if (!this.#isClosing) this.#options.warn('this ingester no longer leads', { why })
+    if (!this.#isClosing) this.#options.log('leads_no_more', { reason })
     this.#options.onLeadership(false)
     this.#rejectQueue()
     this.#wake()

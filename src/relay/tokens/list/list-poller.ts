@@ -3,6 +3,7 @@ import { withJitter } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { failureReason, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
 import { chunk, inTurns, runInTurns } from '../../../lib/turns.ts'
+import type { WriteLine } from '../../log-lines.ts'
 import { isSameList, type ListedAddresses } from './list-diff.ts'
 import { type ListedToken, type ParsedList, parseListInSteps } from './list-parser.ts'
 
@@ -40,9 +41,9 @@ type Options = {
   readonly known: readonly Hex[]
   readonly clock: SchedulerLike
   readonly random: () => number
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly warn: WriteLine
   readonly onUnreadable: (count: number) => void
-  readonly onRead?: (outcome: 'ok' | 'failed') => void
+  readonly onRead?: (outcome: 'ok' | 'failed', tokens: number) => void
 }
 
 /** A list or a part of one. `partial`: missing tokens may still be listed. `more`: parts follow. `all`: set in the last part. */
@@ -72,13 +73,13 @@ export function pollList(options: Options): Observable<PolledList | null> {
       const { tokens, skipped } = last
       if (skipped.length > 0) {
         onUnreadable(skipped.length)
-        warn('list records skipped', { count: skipped.length, first: skipped[0] })
+        warn('list_records_skipped', { count: skipped.length, first: skipped[0] })
       }
       const { isConfirmed, missing } = shrinkGuard.check(tokens)
       all = unlessSame(all, { order: [...tokens.keys()], missing })
-      if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: tokens.size })
+      if (!isConfirmed) warn('list_shrank', { tokens: tokens.size })
       // The tokens in this list count at once, even if known tokens are missing.
-      onRead?.('ok')
+      onRead?.('ok', tokens.size)
       return partsOf([...tokens.values()], all, !isConfirmed)
     }
     const read = () => {
@@ -88,8 +89,8 @@ export function pollList(options: Options): Observable<PolledList | null> {
         inTurns((parts) => parts),
         catchError((failure: unknown) => {
           if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
-          onRead?.('failed')
-          warn('list unreadable', { reason: failureReason(failure) })
+          onRead?.('failed', 0)
+          warn('list_unreadable', { reason: failureReason(failure) })
           return of(null)
         }),
       )

@@ -84,6 +84,26 @@ describe('a setting that may hold a secret', () => {
   })
 })
 
+it('the settings that a start logs are those that differ from the defaults, without secrets', () => {
+  const env = {
+    ...{ PORT: '8080', DRAIN: '4s', METRICS_TOKEN: 'metrics-secret', API_KEYS: 'key-secret', POOLS: '', DEMO: 'true' },
+    ...{
+      UPSTREAM_RPC_URL: 'https://me:secret@one.example/v2/secret,https://two.example',
+      STOCKS_API_URL_FILE: fileWith('http://list.example'),
+    },
+  }
+  expect(readConfig(['--host=::1', '--origins', `https://${'a'.repeat(300)}.example`], env)).toMatchObject({
+    shown: {
+      ...{ HOST: '::1', DRAIN: '4s', METRICS_TOKEN: '(a secret)', API_KEYS: '(a secret)', ORIGINS: `https://${'a'.repeat(192)}` },
+      ...{ UPSTREAM_RPC_URL: 'https://one.example/…,https://two.example', STOCKS_API_URL: '(in a file)' },
+    },
+  })
+  expect(readConfig([], env)).toHaveProperty(
+    'shown',
+    expect.not.objectContaining({ PORT: expect.anything(), DEMO: expect.anything() }),
+  )
+})
+
 describe('the file of --env-file', () => {
   const env = fileWith('# a comment\nPORT=7000\nDRAIN="4s"\nexport LOG_LEVEL=warn\nNETWORK=\n')
 

@@ -100,13 +100,13 @@ describe('the embedded tape', () => {
   it('reports an empty file, which begins a new epoch', async () => {
     const dir = createOwnFolder()
     const warnings: unknown[] = []
-    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, warn: (...warning) => warnings.push(warning) })
+    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, log: (...line) => warnings.push(line) })
     await open().close()
     await open().close()
     expect(warnings).toEqual([])
     writeFileSync(join(dir, 'tape.sqlite'), '')
     await open().close()
-    expect(warnings).toEqual([['the tape file is empty: a new epoch begins', { file: join(dir, 'tape.sqlite') }]])
+    expect(warnings).toEqual([['tape_empty', { file: join(dir, 'tape.sqlite') }]])
   })
 
   it('makes an epoch from any random number', async () => {

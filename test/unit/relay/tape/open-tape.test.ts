@@ -14,7 +14,7 @@ it.skipIf(!hasNats)('a tape over NATS that leads before anybody asks says so to 
   const metrics = openMetrics()
   const { tape, leadership } = await openTape({
     ...{ config: parsed.config, metrics, now: Date.now, wallTime: Date.now, random: Math.random },
-    ...{ uptime: () => performance.now(), clock: asyncScheduler, warn: () => {}, onReset: () => {}, onFailure: () => {} },
+    ...{ uptime: () => performance.now(), clock: asyncScheduler, log: () => {}, onReset: () => {}, onFailure: () => {} },
   })
   onTestFinished(() => tape.close())
   await vi.waitFor(async () => expect(await metrics.text()).toContain('stocktape_leads 1'))

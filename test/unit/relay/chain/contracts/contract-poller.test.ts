@@ -118,7 +118,7 @@ describe('a token of the contract poller', () => {
     expect((await advance(MINUTE_MS - 1)).answers).toEqual([])
     contracts.setAnswers(apple, defaultAnswers)
     expect((await advance(1_000)).answers).toEqual([answerOf(apple)])
-    expect(warnings).toEqual(['contract returns nothing'])
+    expect(warnings).toEqual(['contract_empty'])
   })
 
   it('is read again some time after a failure, and no other token before', async () => {
@@ -127,7 +127,7 @@ describe('a token of the contract poller', () => {
     expect(await advance(9_999)).toEqual({ answers: [], requests: [`${UI_MULTIPLIER} ${apple} 0x3e8`] })
     contracts.failure = null
     expect((await advance(1)).answers).toEqual([answerOf(tesla), answerOf(apple)])
-    expect(warnings).toEqual(['contract read failed'])
+    expect(warnings).toEqual(['contract_failed'])
   })
 
   it('is not read before the Retry-After of the upstream', async () => {
@@ -182,7 +182,7 @@ describe('the answer of a token that the contract poller read from another block
     expect((await advance(9_999)).answers).toEqual([])
     contracts.otherAnswers.set('eth_getBlockByNumber', { ...replaced, hash: settled.hash })
     expect((await advance(1)).answers).toEqual([answerOf(apple, 1_001)])
-    expect(warnings).toEqual(['contract read of another block'])
+    expect(warnings).toEqual(['contract_of_another_block'])
   })
 })
 
@@ -191,7 +191,7 @@ describe('the contract poller of a node that refuses calls', () => {
     const { contracts, advance, warnings } = openCallPoller({ tokens: [apple, tesla] })
     contracts.failure = new UpstreamError(kind, 'no')
     expect((await advance(HOUR_MS - 1)).requests).toEqual([`${UI_MULTIPLIER} ${apple} 0x3e8`])
-    expect(warnings).toEqual(['contract reads refused'])
+    expect(warnings).toEqual(['contracts_refused'])
     contracts.failure = null
     expect((await advance(1_000)).answers).toEqual([answerOf(tesla), answerOf(apple)])
   })
@@ -203,7 +203,7 @@ describe('the contract poller of a node that refuses calls', () => {
     const answers = [{ type: 'feed', proxy, aggregator: bob, phase: 7, decimals: 8, round: null }]
     expect((await advance(0)).answers).toEqual(answers)
     expect(await advance(MINUTE_MS)).toEqual({ answers, requests: [`eth_getStorageAt ${proxy} 0x2 latest`] })
-    expect(warnings).toEqual(['contract reads refused'])
+    expect(warnings).toEqual(['contracts_refused'])
   })
 
   it('retries once a minute when storage is refused too', async () => {
@@ -212,7 +212,7 @@ describe('the contract poller of a node that refuses calls', () => {
     contracts.otherAnswers.set('eth_getStorageAt', new UpstreamError('unknown_method', 'no'))
     await advance(0)
     expect((await advance(5 * MINUTE_MS)).requests).toHaveLength(5)
-    expect(warnings.slice(0, 2)).toEqual(['contract reads refused', 'contract read failed'])
+    expect(warnings.slice(0, 2)).toEqual(['contracts_refused', 'contract_failed'])
   })
 })
 
@@ -233,7 +233,7 @@ describe('a feed of the contract poller', () => {
     expect((await advance(MINUTE_MS - 1)).answers).toEqual([])
     contracts.setAnswers(proxy, { [AGGREGATOR]: word(bob) })
     expect((await advance(1)).answers).toHaveLength(1)
-    expect(warnings).toEqual(['contract returns nothing'])
+    expect(warnings).toEqual(['contract_empty'])
   })
 })
 

@@ -109,6 +109,6 @@ describe('a link to a node that refuses requests', () => {
     await link.waitForSignal('live')
     node.notify('0x1', header(5))
     expect(await link.waitForSignal('log')).toMatchObject({ log: header(5) })
-    expect(link.warnings.map(({ kind }) => kind)).toContain('upstream refuses newHeads')
+    expect(link.warnings.map(({ kind }) => kind)).toContain('subscription_refused')
   })
 })

@@ -140,7 +140,7 @@ describe('a subscription that is retried', () => {
     const { node, link, probes } = await openLive({ pendingLogs: refusal })
     expect(link.signalsOfType('live').map(({ subscription }) => subscription)).toEqual(['logs'])
     probes.next()
-    await link.waitUntil(() => link.warnings.filter(({ kind }) => kind === 'upstream refuses pendingLogs').length === 2)
+    await link.waitUntil(() => link.warnings.filter(({ kind }) => kind === 'subscription_refused').length === 2)
     node.notify('0x2', sealedLog({ block: 5 }))
     await link.waitForSignal('log')
     expect(kinds(node)).toEqual(['eth_subscribe pendingLogs', 'eth_subscribe logs', 'eth_subscribe pendingLogs'])
@@ -159,7 +159,7 @@ describe('a subscription that is retried', () => {
   it('goes on alone when the node refuses sealed logs beside it', async () => {
     const { node, link, probes } = await openLive({ logs: refusal })
     probes.next()
-    await link.waitUntil(() => link.warnings.some(({ kind }) => kind === 'upstream refuses logs'))
+    await link.waitUntil(() => link.warnings.some(({ kind }) => kind === 'subscription_refused'))
     node.notify('0x3', log(0))
     expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'pendingLogs', log: log(0) })
     expect(link.signalsOfType('down')).toEqual([])

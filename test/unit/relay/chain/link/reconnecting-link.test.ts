@@ -121,7 +121,7 @@ describe('a link', () => {
     await link.waitForSignal('log')
     expect(link.signalsOfType('unreadable')).toHaveLength(11)
     expect(link.signals.filter(({ type }) => type !== 'unreadable').map(({ type }) => type)).toEqual(['heads_live', 'live', 'log'])
-    expect(link.warnings.filter(({ kind }) => kind === 'upstream message unreadable')).toHaveLength(11)
+    expect(link.warnings.filter(({ kind }) => kind === 'message_unreadable')).toHaveLength(11)
   })
 })
 
@@ -189,7 +189,7 @@ describe('a link that ends', () => {
     }
     expect(waits).toEqual([125, 250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000])
     expect(link.warnings[0]).toEqual({
-      kind: 'link down',
+      kind: 'link_down',
       detail: { endpoint: `127.0.0.1:${port}`, reason: expect.stringContaining('ECONNREFUSED') },
     })
     expect(JSON.stringify(link.warnings)).not.toContain('9f8e7d')

@@ -97,7 +97,7 @@ describe('the pools of the poller', () => {
     poller.setPools([first, second])
     await advance(100)
     await advance(2 * INTERVAL_MS)
-    expect(warnings).toEqual([['pools unreadable', { pools: [first.id], count: 1, reason: expect.any(String) }]])
+    expect(warnings).toEqual([['pools_unreadable', { pools: [first.id], count: 1, reason: expect.any(String) }]])
     node.answers.set(`slot ${first.id} 0x0`, word(2n ** 96n))
     await advance(INTERVAL_MS)
     node.answers.set(`slot ${first.id} 0x0`, word(0))
@@ -130,7 +130,7 @@ describe('the pools of the poller', () => {
       block: null,
       pools: new Map([first, second].map((pool) => [pool, { kind: 'unreadable', reason }])),
     })
-    expect(warnings).toEqual([['pools unreadable', { pools: [first.id, second.id], count: 2, reason }]])
+    expect(warnings).toEqual([['pools_unreadable', { pools: [first.id, second.id], count: 2, reason }]])
   })
 
   it('are read at most once a second where nothing answers', async () => {

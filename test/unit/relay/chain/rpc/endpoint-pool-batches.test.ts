@@ -75,7 +75,7 @@ describe('a batch', () => {
     const calls = [...batch.slice(0, 2), ...batch.slice(0, 1)]
     expect((await rpc.requestBatch(calls)).map(textOf)).toEqual(calls.map(({ method }) => method))
     expect(sent).toEqual(calls.map(({ method }) => `${method} beside 0`))
-    expect(warnings.map(({ kind }) => kind)).toEqual(['upstream refuses batches'])
+    expect(warnings.map(({ kind }) => kind)).toEqual(['batches_refused'])
     clock.now += 599_999
     await rpc.requestBatch(calls)
     expect(batchesTo(node)).toBe(1)

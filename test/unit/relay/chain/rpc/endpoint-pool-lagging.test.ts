@@ -45,7 +45,7 @@ describe('of two endpoints', () => {
     expect(await blockNumber()).toBe(hex(110))
     expect(nodes[0].requests.length).toBeGreaterThan(answered)
     const endpoint = new URL(nodes[0].url).host
-    expect(warnings).toEqual([{ kind: 'upstream put aside', detail: { endpoint, reason: 'it lags', head: 100, newest: 106 } }])
+    expect(warnings).toEqual([{ kind: 'upstream_aside', detail: { endpoint, reason: 'it lags', head: 100, newest: 106 } }])
   })
 
   it('the first is asked last for a minute once it is left, and longer each time', async () => {
@@ -62,7 +62,7 @@ describe('of two endpoints', () => {
       askedFirst.push(await blockNumber())
     }
     expect(askedFirst).toEqual([101, 100, 201, 200, 401, 400].map(hex))
-    expect(warnings.map(({ kind }) => kind)).toEqual(Array.from({ length: 3 }, () => 'upstream put aside'))
+    expect(warnings.map(({ kind }) => kind)).toEqual(Array.from({ length: 3 }, () => 'upstream_aside'))
   })
 
   it('both are asked in turn while neither does well', async () => {
@@ -108,7 +108,7 @@ describe('of two endpoints', () => {
     }
     expect(answers).toEqual([hex(100), hex(100), hex(100), hex(101)])
     const detail = { endpoint: 'first', reason: 'it stands still', head: 100, newest: 101 }
-    expect(warnings).toEqual([{ kind: 'upstream put aside', detail }])
+    expect(warnings).toEqual([{ kind: 'upstream_aside', detail }])
   })
 
   it('the second is not asked for its head within ten seconds', async () => {

@@ -223,8 +223,12 @@ describe('an endpoint of another chain', () => {
     wrong.chain = 1
     expect(await blockNumber()).toBe('0x65')
     expect(wrong.methods()).toEqual(['eth_chainId'])
-    const detail = { endpoint: new URL(wrong.url).host, message: `it is of chain 1, but CHAIN_ID says ${CHAIN_ID}` }
-    expect(warnings).toEqual([{ kind: 'upstream wrong_chain', detail }])
+    const detail = {
+      endpoint: new URL(wrong.url).host,
+      error: 'wrong_chain',
+      reason: `it is of chain 1, but CHAIN_ID says ${CHAIN_ID}`,
+    }
+    expect(warnings).toEqual([{ kind: 'wrong_chain', detail }])
     clock.now += MINUTE_MS - 1
     await blockNumber()
     expect(wrong.methods()).toEqual(['eth_chainId'])
@@ -251,7 +255,7 @@ describe('an endpoint of another chain', () => {
     const { blockNumber, warnings } = openEndpointPool([first.url, second.url], chain)
     expect((await failureOf(blockNumber())).kind).toBe('wrong_chain')
     expect(chain.id).toBe(CHAIN_ID)
-    expect(warnings.at(-1)?.detail).toMatchObject({ message: `it is of chain 1, but the first endpoint says ${CHAIN_ID}` })
+    expect(warnings.at(-1)?.detail).toMatchObject({ reason: `it is of chain 1, but the first endpoint says ${CHAIN_ID}` })
   })
 })
 

@@ -61,7 +61,7 @@ it('finality polling retries a node without the tag, and emits nothing for it', 
   chain.override = ({ params }) => (params[0] === 'safe' ? Promise.reject(new UpstreamError('invalid', 'no tag')) : undefined)
   await advance(EVERY_MS)
   expect(emitted()).toEqual(['finalized 5000'])
-  expect(warnings).toEqual(['no safe block', 'no safe block'])
+  expect(warnings).toEqual(['no_finality', 'no_finality'])
   chain.override = () => undefined
   chain.safe = 9_000
   await advance(EVERY_MS)

@@ -123,6 +123,6 @@ describe('settling', () => {
     sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 11), hash: word(77), ...fields }))
     await advance(1_000)
     expect(settledEvents.blocks().map(({ number, hash }) => [number, hash])).toEqual([[HEAD + 11, chain.hashOf(HEAD + 11)]])
-    expect(warnings).not.toContain('the chain was reorganised')
+    expect(warnings).not.toContain('reorg')
   })
 })

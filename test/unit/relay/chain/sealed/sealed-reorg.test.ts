@@ -82,7 +82,7 @@ describe('a reorganisation', () => {
     announceHead()
     await advance(20_000)
     expect(settledEvents.all).toEqual([])
-    expect(warnings).not.toContain('the chain was reorganised')
+    expect(warnings).not.toContain('reorg')
     for (const { answeredSince, askedAfter } of chain.confirmations) {
       expect(answeredSince).toBeGreaterThanOrEqual(since)
       expect(askedAfter).toBeGreaterThan(answeredSince)

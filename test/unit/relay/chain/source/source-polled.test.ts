@@ -92,7 +92,7 @@ describe('a source without a link', () => {
     await advance(5_000)
     expect(sealedBlocks().map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6].map((ahead) => HEAD + ahead))
     expect(sealedBlocks().flatMap((block) => block.logs.map(({ key }) => key))).toEqual(logs.map(keyOf))
-    expect(warnings).not.toContain('the chain was reorganised')
+    expect(warnings).not.toContain('reorg')
     expect(statuses()).toEqual(['poll ok'])
   })
 })

@@ -21,7 +21,7 @@ describe('a failing upstream', () => {
     expect(statuses()).toEqual(['poll ok'])
     await advance(500)
     expect(statuses()).toEqual(['poll ok', 'down unreachable'])
-    expect(warnings).toContain('polling failed')
+    expect(warnings).toContain('poll_failed')
     chain.failure = null
     await advance(POLL_MS)
     expect(statuses()).toEqual(['poll ok', 'down unreachable', 'poll ok'])

@@ -222,7 +222,7 @@ describe('a history export', () => {
     const { text, complete } = await readAll(await openRequest())
     expect(complete).toBe(false)
     expect(text.split('\n').length - 1).toBeLessThanOrEqual(200)
-    expect(warnings).toEqual([{ failure: 'Error: the disk is gone' }])
+    expect(warnings).toEqual([{ reason: 'Error: the disk is gone' }])
   })
 
   it('is cut off and not logged when eviction is faster than its reader', async () => {

@@ -55,6 +55,6 @@ describe('the routes', () => {
     expect(warnings).toEqual([])
     const response = await fetchFrom(app, 'GET', '/openapi.json')
     expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining('no such file')])
-    expect(warnings).toEqual([['a request failed', { path: '/openapi.json', failure: 'Error: no such file' }]])
+    expect(warnings).toEqual([['request_failed', { path: '/openapi.json', reason: 'Error: no such file' }]])
   })
 })

@@ -12,7 +12,7 @@ const secret = 'a secret of this start'
 type Options = { tokenSecret?: string; wallTime?: () => number; apiKeysFile?: string; onRevoked?: () => void }
 
 const ringOf = (text: string, options: Options = {}) => {
-  const warn = vi.fn()
+  const log = vi.fn()
   const ring = new ApiKeyRing({
     tokenSecret: secret,
     wallTime: Date.now,
@@ -20,10 +20,10 @@ const ringOf = (text: string, options: Options = {}) => {
     onRevoked: () => {},
     ...options,
     apiKeys: text ? keyEntries(text) : [],
-    warn,
+    log,
   })
   onTestFinished(() => ring.close())
-  return { ring, warn }
+  return { ring, log }
 }
 
 const tokenOf = ({ ring }: ReturnType<typeof ringOf>, key: string): string =>
@@ -94,7 +94,7 @@ describe('a file of keys', () => {
     const file = join(folder, 'keys')
     writeFileSync(file, '# people\none clients=7 # of one\n\ntwo\n')
     const onRevoked = vi.fn()
-    const { ring, warn } = ringOf('zero', { apiKeysFile: file, onRevoked })
+    const { ring, log } = ringOf('zero', { apiKeysFile: file, onRevoked })
     await vi.waitUntil(() => ring.clientOf('two') !== null)
     const client = ring.clientOf('one') ?? ''
     expect([ring.limitsOf(client), ring.maxClients]).toEqual([{ clients: 7 }, 7])
@@ -103,8 +103,13 @@ describe('a file of keys', () => {
     expect(['zero', 'one', 'two'].map((key) => ring.clientOf(key) !== null)).toEqual([true, false, true])
     expect(onRevoked.mock.calls).toEqual([[new Set([client])]])
     writeFileSync(file, 'SECRET and more\n')
-    await vi.waitUntil(() => warn.mock.calls.length > 0)
+    await vi.waitUntil(() => log.mock.calls.length > 2)
+    expect(log.mock.calls).toEqual([
+      ['api_keys_read', { keys: 3, removed: 0 }],
+      ['api_keys_read', { keys: 3, removed: 1 }],
+      ['api_keys_unreadable', { reason: expect.any(String) }],
+    ])
     expect(ring.clientOf('two')).not.toBeNull()
-    expect(JSON.stringify(warn.mock.calls)).not.toContain('SECRET')
+    expect(JSON.stringify(log.mock.calls)).not.toContain('SECRET')
   })
 })

@@ -42,7 +42,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   const openProcess = async (stream: string, more: Partial<Parameters<typeof openJetStreamTape>[0]> = {}, url = nats.url) => {
     const tape = await openJetStreamTape({
       ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
-      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      ...{ log: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
       nats: settingsOf(stream, url),
       ...more,
     })
@@ -89,7 +89,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
       return openReopenable(async (dataDir, now) => {
         const tape = await openJetStreamTape({
           ...{ ...unboundedOptions, ...bounds, dataDir, now, uptime: () => performance.now(), mayLead: true },
-          ...{ warn: () => {}, onUnreadable: () => {}, onFailure: fail, onReset: fail },
+          ...{ log: () => {}, onUnreadable: () => {}, onFailure: fail, onReset: fail },
           nats: settingsOf(name),
         })
         await firstValueFrom(tape.leadership.pipe(filter((isLeading) => isLeading)))
@@ -119,20 +119,18 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   ])('reaches a server that asks for %s, and no server with wrong ones', async (_, flags, login) => {
     const server = await NatsServer.start(flags)
     onTestFinished(() => server.remove())
-    const warnings: unknown[] = []
+    const lines: unknown[] = []
     const connect = (user: string) => {
       const settings = settingsOf('T', server.url.replace('//', `//${user}@`))
-      const stream = new NatsStream({ ...settings, maxAgeMs: 60_000, maxMessages: 10 }, (kind, detail) =>
-        warnings.push([kind, detail]),
-      )
+      const stream = new NatsStream({ ...settings, maxAgeMs: 60_000, maxMessages: 10 }, (...line) => lines.push(line))
       onTestFinished(() => stream.close())
       return stream.whenConnected(1_000)
     }
     expect(await connect(login)).toBe(true)
-    expect(warnings).toEqual([])
+    expect(lines).toEqual([['nats_connected', expect.anything()]])
     expect(await connect('nobody:wrong')).toBe(false)
-    expect(JSON.stringify(warnings)).toMatch(/NATS cannot be reached.*Authorization/i)
-    expect(JSON.stringify(warnings)).not.toContain('wrong')
+    expect(JSON.stringify(lines)).toMatch(/nats_unreachable.*Authorization/i)
+    expect(JSON.stringify(lines)).not.toContain('wrong')
   })
 
   it('ends the process where its copy cannot be written, and sends nothing again', async () => {
@@ -224,8 +222,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     const { server, file } = await startServer(config)
     const url = server.url.replace('//', '//relay:secret@')
     const warnings: string[] = []
-    const warn = (kind: string, detail: unknown) => warnings.push([kind, ...Object.values(detail as object)].join(': '))
-    const tape = await openProcess('REFUSED', { warn }, url)
+    const log = (kind: string, detail: unknown) => void warnings.push([kind, ...Object.values(detail ?? {})].join(': '))
+    const tape = await openProcess('REFUSED', { log }, url)
     const connection = await connect({ servers: url.replace(/.*@/, ''), user: 'relay', pass: 'secret' })
     onTestFinished(() => connection.close())
     const { streams } = await jetstreamManager(connection)

@@ -64,7 +64,7 @@ describe('the list poller', () => {
     const { next, unreadable, warnings } = openListPoller()
     expect(await next(listBody('null', apple(), '{}'))).toEqual([APPLE])
     expect(unreadable()).toBe(2)
-    expect(warnings()).toEqual(['list records skipped'])
+    expect(warnings()).toEqual(['list_records_skipped'])
   })
 
   it('goes on polling during an outage of a day, and accepts the list after it', async () => {
@@ -178,7 +178,7 @@ describe('a list', () => {
       expect([answer, await next(listBody(...records))]).toEqual([answer, accepted])
       expect(lastAddresses()).toEqual(addresses)
     }
-    expect(warnings()).toEqual([...answers].filter((sign) => sign === '-').map(() => 'list shrank, waiting for confirmation'))
+    expect(warnings()).toEqual([...answers].filter((sign) => sign === '-').map(() => 'list_shrank'))
   })
 })
 
