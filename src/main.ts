@@ -34,6 +34,16 @@ const entries: Readonly<Record<string, CommandEntry>> = {
     run: async (args) => (await import('./tools/doctor/doctor.ts')).doctor(args),
     flags: async () => (await import('./tools/doctor/doctor.ts')).doctorFlags,
   },
+  backup: {
+    summary: 'copy the tape of a relay that runs into a file',
+    run: async (args) => (await import('./tools/backup/backup.ts')).backup(args),
+    flags: async () => (await import('./tools/backup/backup.ts')).backupFlags,
+  },
+  restore: {
+    summary: 'put a backup in the place of the tape',
+    run: async (args) => (await import('./tools/backup/restore.ts')).restore(args),
+    flags: async () => (await import('./tools/backup/restore.ts')).restoreFlags,
+  },
   conform: {
     summary: 'check a client against the rules of the contract',
     run: async (args) => (await import('./tools/conform/conform.ts')).conform(args),

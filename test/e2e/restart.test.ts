@@ -1,10 +1,12 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, it, type TestContext } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { createTempFolder, freePort, spawnRelay, upstreamOf } from '../support/child-program.ts'
+import { createTempFolder, freePort, spawnRelay, startCommand, upstreamOf } from '../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { fetchDocumented, movementKeysOf, openDevnet, sequenceOf, tapeUpdatesOf, transfer } from '../support/test-stack.ts'
 
@@ -13,6 +15,8 @@ const relaySettings = (chain: Pick<Devnet, 'rpcUrl' | 'wsUrl' | 'url'>, DATA_DIR
   ...{ PORT: '0', DATA_DIR, ...upstreamOf(chain) },
   ...{ STOCKS_REFRESH: '100ms', PENDING_POLL: '20ms', SILENCE: '300ms', DRAIN: '1s' },
 })
+
+const stocktape = (...args: readonly string[]) => promisify(execFile)(startCommand[0], [...startCommand.slice(1), ...args])
 
 const listen = async (test: TestContext, url: string, query: string, lastEventId = ''): Promise<TestListener> => {
   const listener = await listenSse(`${url}/v1/stream?symbols=*&snapshot=false${query}`, { 'last-event-id': lastEventId })
@@ -108,9 +112,9 @@ describe.concurrent('a relay that restarts on its tape', () => {
 describe.concurrent('a relay whose tape lost its newest updates', () => {
   const query = 'symbols=*&types=transfer&snapshot=false'
 
-  it.for<readonly [string, (dir: string, backup: string) => Promise<void>]>([
+  it.for<readonly [string, (dir: string, backup: string) => Promise<unknown>]>([
     ['a power loss', (dir) => rm(join(dir, 'tape.sqlite-wal'))],
-    ['the restore of a backup', (dir, backup) => rm(dir, { recursive: true }).then(() => cp(backup, dir, { recursive: true }))],
+    ['the restore of a backup', (dir, backup) => stocktape('restore', backup, '--data-dir', dir, '--force')],
   ])('gives no position twice, and resumes there with a gap: %s', async ([_, loseUpdates], test) => {
     const devnet = await openDevnet({ pace: 'manual' }, test)
     const root = await createTempFolder(test)
@@ -122,12 +126,12 @@ describe.concurrent('a relay whose tape lost its newest updates', () => {
       return (await listener.waitFor('transfer')).id
     }
     const kept = await publish(await first.listeningUrl(), 1n)
+    await stocktape('backup', backup, '--data-dir', dir)
     first.signal('SIGTERM')
     await first.waitForExit()
-    await cp(dir, backup, { recursive: true })
     const second = spawnRelay(test, relaySettings(devnet, dir))
     const lost = await publish(await second.listeningUrl(), 2n)
-    await cp(dir, image, { recursive: true })
+    await cp(dir, image, { recursive: true, filter: (path) => basename(path) !== 'control' })
     await second.kill()
     await loseUpdates(image, backup)
     const third = spawnRelay(test, relaySettings(devnet, image))

@@ -41,7 +41,7 @@ describe.concurrent('stocktape', () => {
 
   it.for([
     ...['--version', '-V', 'version'].map((word) => [word]),
-    ...['serve', 'tail', 'doctor', 'conform', 'completion', 'version'].flatMap((command) => [
+    ...['serve', 'tail', 'doctor', 'backup', 'restore', 'conform', 'completion', 'version'].flatMap((command) => [
       [command, '--version'],
       [command, '-V'],
     ]),
@@ -50,7 +50,10 @@ describe.concurrent('stocktape', () => {
   })
 
   it.for([
-    ...['serve', 'tail', 'doctor', 'conform', 'completion', 'version'].map((command) => ['src/main.ts', command]),
+    ...['serve', 'tail', 'doctor', 'backup', 'restore', 'conform', 'completion', 'version'].map((command) => [
+      'src/main.ts',
+      command,
+    ]),
     ...['src/main.ts', 'src/devnet/main.ts', 'test/simulation/run-simulations.ts', 'test/bench/run-benchmarks.ts'].map((file) => [
       file,
     ]),
@@ -70,6 +73,7 @@ describe.concurrent('stocktape', () => {
     [['serve', '--prot=1'], "stocktape: '--prot' is not a flag. Did you mean --port? Try --help.\n"],
     [['serve', 'tail'], "stocktape: 'tail' is not a flag. Try --help.\n"],
     [['-v'], "stocktape: '-v' is not a flag. Did you mean -V? Try --help.\n"],
+    [['backup'], 'stocktape backup: name one file. Try --help.\n'],
     [['tail', '-v'], "stocktape tail: '-v' is not a flag. Did you mean -V? Try --help.\n"],
     [['--clients-bound', '5'], 'stocktape: --clients-bound is now --max-clients\n'],
     [['--demo', 'false'], expect.stringMatching(/^stocktape: no upstream is set, and DEMO is false: [^\n]*\n$/)],

@@ -1,6 +1,7 @@
 import type { Observable, SchedulerLike } from 'rxjs'
 import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics.ts'
+import { openControlSocket } from './control-socket.ts'
 import { openEmbeddedTape } from './embedded-tape.ts'
 import { type PeerChannel, PeerLogs } from './peer-logs.ts'
 import type { StoredTape, StoredTapeOptions } from './stored-tape.ts'
@@ -28,15 +29,28 @@ export type RelayTape = {
 /** Topic in NATS of the pre-confirmed logs that ingesters send each other. */
 const PEER_LOGS = 'pending'
 
+/** Opens the tape, and the socket at which `stocktape backup` copies it. */
+export async function openTape(inputs: TapeInputs): Promise<RelayTape> {
+  const opened = await openWithoutControl(inputs)
+  const closeControl = openControlSocket({ tape: opened.tape, dataDir: inputs.config.tape.dataDir, log: inputs.log })
+  return {
+    ...opened,
+    close: async () => {
+      await closeControl()
+      await opened.tape.close()
+    },
+  }
+}
+
 /** Opens the tape in a file or, if NATS_URL is set, in a stream of NATS. Only the latter loads the NATS library. */
-export async function openTape({ config, metrics, onReset, onFailure, uptime, clock, ...ports }: TapeInputs): Promise<RelayTape> {
+async function openWithoutControl({ config, metrics, onReset, onFailure, uptime, clock, ...ports }: TapeInputs) {
   const { natsUrl } = config.tape
   const onCommit = (seconds: number) => metrics.tapeCommitSeconds.observe(seconds)
   const options = { ...config.tape, onCommit, ...ports }
   if (!natsUrl) {
     const tape = openEmbeddedTape(options)
     measureTape(metrics, tape, ports.now)
-    return { tape, leadership: null, peers: null, isCut: () => false, close: () => tape.close() }
+    return { tape, leadership: null, peers: null, isCut: () => false }
   }
   const { openJetStreamTape } = await import('./jetstream/open-jetstream-tape.ts')
   const mayLead = config.process.role !== 'edge'
@@ -53,7 +67,7 @@ export async function openTape({ config, metrics, onReset, onFailure, uptime, cl
     listen: (receive) => stream.listen(PEER_LOGS, receive),
   }
   const peers = mayLead ? new PeerLogs(channel, clock) : null
-  return { tape, peers, leadership, isCut: () => tape.isCut, close: () => tape.close() }
+  return { tape, peers, leadership, isCut: () => tape.isCut }
 }
 
 function measureTape(metrics: Metrics, tape: StoredTape, now: () => number): void {

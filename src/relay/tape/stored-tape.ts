@@ -283,11 +283,12 @@ export abstract class StoredTape implements SearchableTape {
 
   /**
    * Leaves the file unchanged until `release` is called, so that another process can copy it. `release` returns whether it stayed
-   * so. This process cannot copy the file: opening it would drop its lock. A tape in memory is written to `path` at once.
+   * so. This process cannot copy the file: opening it would drop its lock. A tape in memory is written to `path` at once. With
+   * `mayShare`, the copy may lack what was written since another copy began.
    */
-  holdForCopy(path: string): { readonly source: string | null; readonly release: () => boolean } {
+  holdForCopy(path: string, mayShare = false): { readonly source: string | null; readonly release: () => boolean } {
     const source = this.#database.location()
-    if (source !== null) return { source, release: this.#checkpoints.hold() }
+    if (source !== null) return { source, release: this.#checkpoints.hold(mayShare) }
     this.#database.prepare('VACUUM INTO ?').run(path)
     return { source, release: () => true }
   }

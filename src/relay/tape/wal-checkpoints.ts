@@ -30,9 +30,12 @@ export class WalCheckpoints {
     this.#run(this.#complete)
   }
 
-  /** Flushes the log, then leaves the file unchanged until you call the returned function: it returns whether that succeeded. */
-  hold(): () => boolean {
-    this.complete()
+  /**
+   * Flushes the log, then leaves the file unchanged until you call the returned function: it returns whether that succeeded. With
+   * `mayShare`, a file that is held already is not flushed again, because that would spoil the other copy.
+   */
+  hold(mayShare: boolean): () => boolean {
+    if (!mayShare || this.#holds === 0) this.complete()
     const completions = this.#completions
     this.#holds += 1
     return () => {

@@ -83,9 +83,12 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
     ].map((command) => [command, ['test/e2e/slow/systemd-unit.test.ts', "'docs/stocktape.service'"]] as const),
   ),
   ...Object.fromEntries(
-    ['sudo systemctl stop stocktape', 'sudo tar -C /var/lib/stocktape -cf tape.tar .', 'sudo systemctl start stocktape'].map(
-      (command) => [command, ['test/e2e/restart.test.ts', "'the restore of a backup'"]] as const,
-    ),
+    [
+      'sudo stocktape backup tape.backup --data-dir /var/lib/stocktape',
+      'sudo systemctl stop stocktape',
+      'sudo stocktape restore tape.backup --data-dir /var/lib/stocktape --force',
+      'sudo systemctl start stocktape',
+    ].map((command) => [command, ['test/e2e/restart.test.ts', "'the restore of a backup'"]] as const),
   ),
   'npm run package': ['.ci/run', 'stage npm run package\n'],
   'npm install --global ./dist/stocktape-*.tgz': ['test/support/packed-package.ts', "['install', tarball"],

@@ -12,11 +12,11 @@ it.skipIf(!hasNats)('a tape over NATS that leads before anybody asks says so to 
   const parsed = readConfig([], { NATS_URL: nats.url, DATA_DIR: ':memory:' })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const metrics = openMetrics()
-  const { tape, leadership } = await openTape({
+  const { close, leadership } = await openTape({
     ...{ config: parsed.config, metrics, now: Date.now, wallTime: Date.now, random: Math.random },
     ...{ uptime: () => performance.now(), clock: asyncScheduler, log: () => {}, onReset: () => {}, onFailure: () => {} },
   })
-  onTestFinished(() => tape.close())
+  onTestFinished(() => close())
   await vi.waitFor(async () => expect(await metrics.text()).toContain('stocktape_leads 1'))
   expect(leadership && (await firstValueFrom(leadership))).toBe(true)
 })

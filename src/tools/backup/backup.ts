@@ -1,0 +1,131 @@
+import { constants, existsSync } from 'node:fs'
+import { chmod, copyFile, rename, rm } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type Command, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/exit-codes.ts'
+import { type CommandFlags, commonFlags, readFlags, textFlag } from '../../lib/flags.ts'
+import { flagTerms, helpText } from '../../lib/help.ts'
+import { CONTROL_NAME, type ControlMessage } from '../../relay/tape/control-socket.ts'
+import { TAPE_FILE_NAME } from '../../relay/tape/tape-database.ts'
+import { BackupError, checkTapeFile, messageOf, sync } from './tape-file.ts'
+
+/** Number of times that the file is copied before the command fails. A copy is repeated if the relay completed the file meanwhile. */
+const ATTEMPTS_BOUND = 3
+
+export const backupFlags = {
+  'data-dir': textFlag('the DATA_DIR of the relay (./data, or DATA_DIR)'),
+  ...commonFlags,
+} as const satisfies CommandFlags
+
+const help = helpText(
+  'stocktape backup FILE [--data-dir DIR]',
+  'Copies the tape of a relay that runs on this machine into a new file, which stocktape restore puts in place. Run it as the user of the relay.',
+  flagTerms(backupFlags),
+  'Exit codes: 0 the file is complete, 1 there is no backup, 2 a mistake in the arguments.',
+)
+
+export const backup: Command = async (args) => {
+  const { values, positionals } = readFlags(backupFlags, args, { help, allowsWords: true })
+  const { file, dir } = placesOf(positionals, values['data-dir'])
+  return reportFailure('backup', async () => {
+    if (existsSync(file)) throw new BackupError(`${file} exists: name another file`)
+    const part = `${file}.part`
+    if (existsSync(part)) throw new BackupError(`${part} exists: another backup writes it, or was killed; then remove it`)
+    try {
+      await copyUnchanged(dir, part)
+      const tape = checkTapeFile(part, file)
+      await chmod(part, 0o600)
+      await sync(part)
+      await rename(part, file)
+      return `${file} has ${tape}`
+    } finally {
+      await rm(part, { force: true })
+    }
+  })
+}
+
+/** Returns the file that a command names, and the folder of the relay. */
+export function placesOf([file, ...others]: readonly string[], dir = process.env.DATA_DIR || './data') {
+  if (file === undefined || others.length > 0) throw new UsageError('name one file. Try --help.')
+  return { file, dir }
+}
+
+/** Runs a command, prints what it returns or why it fails, and returns the exit code. */
+export async function reportFailure(command: string, run: () => Promise<string>): Promise<number> {
+  try {
+    process.stdout.write(`${await run()}\n`)
+    return EXIT_OK
+  } catch (failure) {
+    const isExpected = failure instanceof BackupError || (failure instanceof Error && 'code' in failure)
+    if (!isExpected) throw failure
+    process.stderr.write(`stocktape ${command}: ${messageOf(failure)}\n`)
+    return EXIT_FAILED
+  }
+}
+
+async function copyUnchanged(dir: string, part: string): Promise<void> {
+  for (let attempt = 1; attempt <= ATTEMPTS_BOUND; attempt += 1) {
+    const relay = await RelayControl.connect(dir)
+    try {
+      await relay.ask('copy')
+      await copyFile(join(dir, TAPE_FILE_NAME), part, constants.COPYFILE_FICLONE)
+      if ((await relay.ask('copied')).isUnchanged) return
+    } finally {
+      relay.close()
+    }
+  }
+  throw new BackupError(
+    `the tape was completed during each of ${ATTEMPTS_BOUND} copies: the relay stops, or starts workers; try again`,
+  )
+}
+
+const refusals: Readonly<Record<string, string>> = {
+  ENOENT: 'no relay runs on it; the built-in chain has its tape in the folder demo inside',
+  ECONNREFUSED: 'no relay runs on it: the socket there is from one that was killed',
+  EACCES: 'only the user of the relay may do this',
+}
+
+/** The socket of a relay that runs. */
+class RelayControl {
+  readonly #socket: Socket
+  readonly #lines: AsyncIterator<string>
+
+  static connect(dir: string): Promise<RelayControl> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(join(dir, CONTROL_NAME), () => resolve(new RelayControl(socket)))
+      socket.on('error', (failure: NodeJS.ErrnoException) => {
+        reject(new BackupError(`${dir}: ${refusals[failure.code ?? ''] ?? failure.message}`))
+      })
+    })
+  }
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    this.#lines = createInterface({ input: socket })[Symbol.asyncIterator]()
+  }
+
+  /** Sends a line, and resolves with the answer. */
+  async ask<Say extends ControlMessage['say']>(say: Say): Promise<Extract<ControlMessage, { say: Say }>> {
+    this.#socket.write(`${say}\n`)
+    const { value, done } = await this.#lines.next()
+    if (done) throw new BackupError('the relay has ended the copy: it stops, or the copy took too long')
+    const message = JSON.parse(value) as ControlMessage
+    if (message.say === 'refused') throw new BackupError(message.reason)
+    return message as Extract<ControlMessage, { say: Say }>
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+}
+
+/** Whether a relay runs on a folder. */
+export const isRelayRunning = (dir: string): Promise<boolean> =>
+  RelayControl.connect(dir).then(
+    (relay) => {
+      relay.close()
+      return true
+    },
+    () => false,
+  )
