@@ -106,6 +106,10 @@ describe.concurrent('a relay that restarts on its tape', () => {
     expect(sequenceOf(tapeUpdatesOf(after)[0]?.id)).toBeGreaterThan(sequenceOf(id))
     second.signal('SIGINT')
     expect(await second.waitForExit()).toBe(0)
+    expect([second.log.at(-2), second.log.at(-1)]).toMatchObject([
+      { kind: 'stopping', detail: { signal: 'SIGINT' } },
+      { kind: 'stopped', detail: { clients: 1 } },
+    ])
   })
 })
 

@@ -262,3 +262,13 @@ it.concurrent('a relay listens on an address of IPv6 alone', async (test) => {
   await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toThrow()
   expect(relay.stdout).toBe('')
 })
+
+it.concurrent('on a terminal the log is text, and a start prints what to do first', async (test) => {
+  const { settings } = await openChain(test)
+  const inTerminal = ['python3', '-c', 'import pty, sys; pty.spawn(sys.argv[1:])'] as const
+  const program = new ChildProgram([...inTerminal, ...startCommand], { env: { PATH: process.env.PATH, ...settings } })
+  test.onTestFinished(() => program.kill())
+  await program.waitForOutput('stdout', /stocktape listens on http:\S+,.*\n.*Open http/)
+  expect(program.stdout).toMatch(/^[\d:.]{12} INFO {2}stocktape has started \{"version":/)
+  expect(program.stdout).toMatch(/INFO {2}the relay listens \{"url":"http:/)
+})

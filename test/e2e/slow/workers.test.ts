@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
+import type { LogKind } from '../../../src/relay/log-lines.ts'
 import { createTempFolder, freePort, spawnRelay, upstreamOf } from '../../support/child-program.ts'
 import { hasNats, NatsServer } from '../../support/nats-server.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
@@ -116,7 +117,13 @@ describe('a relay with two workers', () => {
     // The new one serves: it can be seen in its own clients.
     const later = await listenMany(test, relay.url, 12)
     for (const listener of later) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
-    expect(relay.log.filter(({ kind }) => kind === 'worker_ended')).toHaveLength(1)
+    const countOf = (wanted: LogKind) => relay.log.filter(({ kind }) => kind === wanted).length
+    expect((['worker_ended', 'worker_started', 'list_read', 'source_changed'] as const).map(countOf)).toEqual([
+      1,
+      WORKERS + 1,
+      1,
+      1,
+    ])
     const left = listeners.filter((listener) => !closed.has(listener))
     expect([closed.size, left.length].every((count) => count > 0)).toBe(true)
     for (const listener of left) {
