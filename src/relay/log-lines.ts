@@ -3,7 +3,7 @@ export type Level = 'debug' | 'info' | 'warn' | 'error' | 'fatal'
 export type LogLine = {
   readonly level: Level
   readonly sentence: string
-  /** Whether a condition repeats the line as long as it lasts. Then it is logged once a minute. */
+  /** A condition repeats the line as long as it lasts, so it is logged once a minute. */
   readonly repeats?: true
 }
 

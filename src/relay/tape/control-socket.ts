@@ -1,4 +1,4 @@
-import { chmodSync, rmSync, statSync } from 'node:fs'
+import { chmod, rmSync, statSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { WriteLine } from '../log-lines.ts'
@@ -35,10 +35,11 @@ export function openControlSocket({ tape, dataDir, log }: ControlInputs): () => 
     handOut(socket, tape, log)
   })
   server.maxConnections = CONNECTIONS_BOUND
-  server.on('error', (failure) => log('no_control', { reason: failure.message }))
   // This process has locked the tape, so another socket here is from a relay that was killed.
   if (statSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path)
-  server.listen(path, () => chmodSync(path, 0o600))
+  const onFailure = (failure: Error | null) => failure && log('no_control', { reason: failure.message })
+  server.on('error', onFailure)
+  server.listen(path, () => chmod(path, 0o600, onFailure))
   return async () => {
     for (const socket of sockets) socket.destroy()
     if (server.listening) await new Promise((resolve) => server.close(resolve))

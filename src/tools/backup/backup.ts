@@ -12,6 +12,8 @@ import { BackupError, checkTapeFile, messageOf, sync } from './tape-file.ts'
 
 /** Number of times that the file is copied before the command fails. A copy is repeated if the relay completed the file meanwhile. */
 const ATTEMPTS_BOUND = 3
+/** Limit of the wait for an answer of the relay, which flushes the tape to the disk before it. */
+const ANSWER_BOUND_MS = 30_000
 
 export const backupFlags = {
   'data-dir': textFlag('the DATA_DIR of the relay (./data, or DATA_DIR)'),
@@ -108,8 +110,10 @@ class RelayControl {
   /** Sends a line, and resolves with the answer. */
   async ask<Say extends ControlMessage['say']>(say: Say): Promise<Extract<ControlMessage, { say: Say }>> {
     this.#socket.write(`${say}\n`)
+    const deadline = setTimeout(() => this.#socket.destroy(), ANSWER_BOUND_MS)
     const { value, done } = await this.#lines.next()
-    if (done) throw new BackupError('the relay has ended the copy: it stops, or the copy took too long')
+    clearTimeout(deadline)
+    if (done) throw new BackupError('the relay does not answer: it stops or hangs, or the copy took too long')
     const message = JSON.parse(value) as ControlMessage
     if (message.say === 'refused') throw new BackupError(message.reason)
     return message as Extract<ControlMessage, { say: Say }>
@@ -120,7 +124,7 @@ class RelayControl {
   }
 }
 
-/** Whether a relay runs on a folder. */
+/** Resolves to true if a relay runs on a folder. */
 export const isRelayRunning = (dir: string): Promise<boolean> =>
   RelayControl.connect(dir).then(
     (relay) => {

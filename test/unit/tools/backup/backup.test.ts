@@ -128,7 +128,7 @@ describe('no backup is made', () => {
         const server = createServer((socket) => socket.once('data', () => socket.destroy())).listen(join(dir, 'control'))
         onTestFinished(() => void server.close())
       },
-      /the relay has ended the copy/,
+      /the relay does not answer/,
     ],
     ['if the copy is no tape', (dir) => openSocket(dir, { isInFile: true }), /is no tape/],
   ])('%s', async (_, arrange, message) => {
