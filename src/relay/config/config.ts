@@ -97,7 +97,7 @@ export function readConfig(
     kind: 'settings',
     config: withImplied(given, new Set(layers.flatMap(Object.keys))),
     warnings: misspeltVariables(variables),
-    shown: shownSettings(layers),
+    shown: shownSettings(layers, Object.assign({}, ...Object.values(given))),
   }
 }
 

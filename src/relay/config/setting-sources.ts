@@ -1,7 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { parseEnv } from 'node:util'
+import { hostOf } from '../../lib/http-fetch.ts'
 import { redacted, SecretSettingError, SettingError } from '../../lib/setting-readers.ts'
-import { type AnySetting, fileSettingOf, flagOf, settingNames, settings } from './settings.ts'
+import { type AnySetting, codeNameOf, fileSettingOf, flagOf, settingNames, settings } from './settings.ts'
 
 /** Limit of a file that contains one or more settings. */
 const MAX_FILE_BYTES = 64 * 2 ** 10
@@ -39,22 +40,23 @@ export function readSetting(name: string, setting: AnySetting, layers: readonly 
   return setting.default === null ? undefined : setting.read(setting.default)
 }
 
-/** Returns the settings that are not the defaults, as a log may show them: of a URL the host, of another secret nothing. */
-export const shownSettings = (layers: readonly Texts[]): Texts =>
+/**
+ * Returns the settings that are not the defaults, as a log may show them: of a URL the host, of another secret nothing. `values`
+ * are what was read, by the name in the code.
+ */
+export const shownSettings = (layers: readonly Texts[], values: Readonly<Record<string, unknown>>): Texts =>
   Object.fromEntries(
     [...settings].flatMap(([name, setting]) => {
       const file = fileSettingOf(name)
       const layer = layers.find((layer) => name in layer || (setting.mayHoldSecret && file in layer))
       const text = layer?.[name]
       if (!layer || text === setting.default) return []
-      return [[name, shownText(name, setting, text).slice(0, SHOWN_BOUND_CHARS)]]
+      const isSecret = setting.mayHoldSecret || settings.has(file)
+      const hosts = () => [values[codeNameOf(name, setting)]].flat().map((url) => hostOf(String(url)))
+      const shown = name.endsWith('_URL') ? hosts().join(',') : isSecret ? '(a secret)' : (text ?? '')
+      return [[name, shown.slice(0, SHOWN_BOUND_CHARS)]]
     }),
   )
-
-function shownText(name: string, { mayHoldSecret }: AnySetting, text = '(in a file)'): string {
-  if (name.endsWith('_URL')) return JSON.parse(redacted(text))
-  return mayHoldSecret || settings.has(fileSettingOf(name)) ? '(a secret)' : text
-}
 
 function readText(subject: string, { read }: AnySetting, text: string, isShown = true): unknown {
   try {

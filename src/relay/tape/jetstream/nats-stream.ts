@@ -308,7 +308,7 @@ export class NatsStream {
   async #watch(connection: NatsConnection): Promise<void> {
     for await (const { type } of connection.status()) {
       if (type === 'disconnect' || type === 'staleConnection') {
-        if (this.#isConnected) this.#log('nats_lost')
+        if (this.#isConnected && !this.#isClosed) this.#log('nats_lost')
         this.#isConnected = false
       }
       if (type !== 'reconnect') continue

@@ -88,14 +88,14 @@ it('the settings that a start logs are those that differ from the defaults, with
   const env = {
     ...{ PORT: '8080', DRAIN: '4s', METRICS_TOKEN: 'metrics-secret', API_KEYS: 'key-secret', POOLS: '', DEMO: 'true' },
     ...{
-      UPSTREAM_RPC_URL: 'https://me:secret@one.example/v2/secret,https://two.example',
-      STOCKS_API_URL_FILE: fileWith('http://list.example'),
+      UPSTREAM_RPC_URL: 'https://me:secret@one.example/v2/secret,https://two.example:81',
+      STOCKS_API_URL_FILE: fileWith('http://me:sec,ret@list.example/path,secret'),
     },
   }
   expect(readConfig(['--host=::1', '--origins', `https://${'a'.repeat(300)}.example`], env)).toMatchObject({
     shown: {
       ...{ HOST: '::1', DRAIN: '4s', METRICS_TOKEN: '(a secret)', API_KEYS: '(a secret)', ORIGINS: `https://${'a'.repeat(192)}` },
-      ...{ UPSTREAM_RPC_URL: 'https://one.example/…,https://two.example', STOCKS_API_URL: '(in a file)' },
+      ...{ UPSTREAM_RPC_URL: 'one.example,two.example:81', STOCKS_API_URL: 'list.example' },
     },
   })
   expect(readConfig([], env)).toHaveProperty(
