@@ -37,7 +37,7 @@ export const slowFiles = [
   'test/bench/stream-readers.test.ts',
   'test/simulation/{client-streams,reach-report}.test.ts',
   'test/unit/{argument-bounds,relay/chain/any-json,relay/edge/history/history-export}.test.ts',
-  'test/unit/{main.test.ts,tools/{completion,tail/tail}.test.ts,build/build-board.test.ts}',
+  'test/unit/{main.test.ts,tools/{backup/backup,completion,tail/tail}.test.ts,build/build-board.test.ts}',
   'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',
   'test/unit/relay/tape/{open-tape,jetstream/unreadable-messages}.test.ts',
   'test/unit/docs/{asyncapi,typescript-types}.test.ts',

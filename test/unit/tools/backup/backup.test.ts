@@ -16,6 +16,7 @@ import { transfer } from '../../relay/tape/update-drafts.ts'
 const at = Date.parse('2026-11-20T12:00:00Z')
 const BATCH = 50
 const [MESSAGES, ALL] = [5_000, 1_000_000]
+const BATCHES_IN_LOG = (4 * 1_048_576) / 16_384
 
 const openTape = (dataDir: string) => openEmbeddedTape({ ...unboundedOptions, dataDir, now: () => at })
 const batch = () => Array.from({ length: BATCH }, (_, nth) => transfer({ at, nth }))
@@ -42,10 +43,16 @@ it('a backup of a tape that is being written is its history up to an end, and an
   expect(statSync(join(dir, 'control')).isSocket()).toBe(true)
   await vi.waitFor(() => expect(statSync(join(dir, 'control')).mode & 0o777).toBe(0o600))
   while (tape.end() < MESSAGES) await tape.append(batch())
-  const writing = setInterval(() => void tape.append(batch()), 1)
-  onTestFinished(() => clearInterval(writing))
-  const [before, { stdout }] = [tape.end(), await stocktape('backup', file, '--data-dir', dir)]
-  clearInterval(writing)
+  const hold = tape.holdForCopy.bind(tape)
+  let endOfCopy = 0
+  vi.spyOn(tape, 'holdForCopy').mockImplementationOnce((...args) => {
+    const held = hold(...args)
+    endOfCopy = tape.end()
+    // More than the write-ahead log takes before it is copied into the file.
+    for (let nth = 0; nth < 2 * BATCHES_IN_LOG; nth += 1) void tape.append(batch())
+    return held
+  })
+  const { stdout } = await stocktape('backup', file, '--data-dir', dir)
   expect(log.mock.calls).toEqual([['backup_copied']])
   expect(stdout).toMatch(new RegExp(`^${file} has \\d+ messages up to ${tape.epoch}\\.\\d+\\n$`))
   expect(statSync(file).mode & 0o777).toBe(0o600)
@@ -56,7 +63,7 @@ it('a backup of a tape that is being written is its history up to an end, and an
   const copy = openTape(restored)
   onTestFinished(() => copy.close())
   expect(copy.epoch).toBe(tape.epoch)
-  expect([copy.end() >= before, copy.end() < tape.end()]).toEqual([true, true])
+  expect([copy.end(), copy.end() < tape.end()]).toEqual([endOfCopy, true])
   expect(copy.readTextsAfter(0, ALL)).toEqual(texts.slice(0, copy.end()))
 })
 
@@ -68,6 +75,19 @@ it('a copy for a worker and a backup at a time do not spoil each other', async (
   await tape.append(batch())
   await stocktape('backup', join(dir, 'file'), '--data-dir', dir)
   expect(release()).toBe(true)
+})
+
+it('a copy that finds no room fails with the reason, and leaves nothing', async () => {
+  const dir = createOwnFolder()
+  const { tape, log, close } = openRelayTape(dir)
+  onTestFinished(close)
+  while (tape.end() < MESSAGES) await tape.append(batch())
+  const [file, bounded] = [join(dir, 'file'), ['-c', 'ulimit -f 64; exec "$@"', 'bash', process.execPath, 'src/main.ts']]
+  const failure = await promisify(execFile)('bash', [...bounded, 'backup', file, '--data-dir', dir]).catch((error) => error)
+  expect([failure.code, failure.stderr]).toEqual([1, expect.stringMatching(/^stocktape backup: EFBIG: [^\n]*\n$/)])
+  expect(readdirSync(dir).filter((name) => name.startsWith('file'))).toEqual([])
+  expect(log).not.toHaveBeenCalled()
+  await stocktape('backup', file, '--data-dir', dir)
 })
 
 /** Runs a command in this process. */
