@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { parseFlags } from '../../lib/flags.ts'
 import type { Hex } from '../../lib/hex.ts'
 import { SettingError } from '../../lib/setting-readers.ts'
+import { keysFileMistake } from './api-key-settings.ts'
 import type { FeedSetting } from './feed-settings.ts'
 import { misspeltVariables, refusedVariables, retiredFlag } from './former-or-unknown-settings.ts'
 import { networks } from './networks.ts'
@@ -148,8 +149,10 @@ const noUpstream =
 
 /** Returns a line for each contradiction between settings, and for each setting that another one needs and that is missing. */
 function contradictions(given: GivenSettings, isListOptional: boolean): string[] {
-  const { process: own, chain, tokens, tape } = given
+  const { process: own, chain, tokens, tape, edge } = given
   const lines = [...poolContradictions(tokens.pools ?? [], quoteTokensOf(given))]
+  const keysMistake = edge.apiKeysFile && edge.apiKeys && keysFileMistake(edge.apiKeysFile, edge.apiKeys)
+  if (keysMistake) lines.push(`API_KEYS_FILE ${keysMistake.message}`)
   if (own.role !== 'relay' && tape.natsUrl === undefined)
     lines.push(`NATS_URL is missing: ROLE ${own.role} shares the tape with other processes through NATS`)
   const upstream = upstreamNameOf(given)

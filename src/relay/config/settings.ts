@@ -158,7 +158,7 @@ export const settingGroups = {
       origins,
     ),
     API_KEYS: optional(
-      'API keys separated by commas, each in plain text, or as sha256: and the hex digits of its hash; limits may follow a key, such as clients=500 rpc_rate=100 replays=4; with this setting, a client must send one of the keys',
+      'API keys separated by commas, each in plain text of at least 16 characters, or as sha256: and the hex digits of its hash; a name for the metrics and limits may follow a key, such as name=desk clients=500 rpc_rate=100 replays=4; with this setting, a client must send one of the keys; stocktape key makes one',
       keyEntries,
     ),
     API_KEYS_FILE: optional(

@@ -98,7 +98,8 @@ export class ApiKeyRing {
 
   #take(text: string): void {
     if (text === this.#fileText) return
-    const current = byClient([...this.#options.apiKeys, ...keyEntriesOfFile(text)])
+    const { apiKeys } = this.#options
+    const current = byClient([...apiKeys, ...keyEntriesOfFile(text, apiKeys)])
     this.#fileText = text
     const revoked = new Set([...this.#byClient.keys()].filter((client) => !current.has(client)))
     this.#byClient = current
