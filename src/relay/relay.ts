@@ -143,7 +143,7 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
     for (const part of parts) part.disconnect(clients)
   })
   const clientCount = () => parts.reduce((sum, part) => sum + part.clientCount(), 0)
-  measureState(context.metrics, live.streams.edge)
+  measureState(context.metrics, live, () => parts.flatMap(({ connected }) => [...connected]))
   const status = await openStatus(live.streams.edge, clientCount, context.onFailure)
   const server = await openHttpEdge({ ...context, ...live, parts, status: status.read })
   const close = async () => {

@@ -53,7 +53,10 @@ export function openExport(
   const send = async () => {
     const release = await hub.connectionLimits.acquireReplaySlot(listener)
     try {
-      for await (const texts of readAll({ tape, workQueue, isGone }, query)) await outlet.send(texts)
+      for await (const texts of readAll({ tape, workQueue, isGone }, query)) {
+        await outlet.send(texts)
+        listener.countSent(texts.length)
+      }
       if (!isGone()) outgoing.end()
     } finally {
       release()

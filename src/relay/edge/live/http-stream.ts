@@ -48,7 +48,7 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
     if (!(failure instanceof Refusal) || !isEventSource(request)) throw failure
     const retryMs = retryMsByReason[failure.reason]
     if (retryMs === undefined) throw failure
-    streams.countRefusal(failure.code)
+    streams.countRefusal(failure.code, request.incoming)
     request.outgoing.writeHead(200, headersOf('sse'))
     const error = { type: 'error', code: failure.code, reason: failure.reason, message: failure.message }
     request.outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
