@@ -8,11 +8,19 @@ const WARN_INTERVAL_MS = 60_000
 /** Limit of the text that waits for a reader of standard error. Lines beyond it are dropped. */
 const UNREAD_BOUND_BYTES = 2 ** 20
 
-export function openLog(level: string, isTerminal = process.stderr.isTTY): Logger {
+type LogOptions = { readonly isTerminal?: boolean; readonly onLine?: (level: string) => void }
+
+export function openLog(level: string, { isTerminal = process.stderr.isTTY, onLine = ignore }: LogOptions = {}): Logger {
   // If nobody reads standard error any more, the relay continues without a log.
   if (process.stderr.listenerCount('error', ignore) === 0) process.stderr.on('error', ignore)
   const destination = isTerminal ? { write: (line: string) => standardError.write(readableLine(line)) } : standardError
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+  const hooks = {
+    logMethod(this: Logger, args: Parameters<pino.LogFn>, method: pino.LogFn, at: number) {
+      onLine(pino.levels.labels[at] ?? '')
+      method.apply(this, args)
+    },
+  }
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, hooks }, destination)
 }
 
 const ignore = (): void => {}

@@ -46,6 +46,8 @@ type Reopening = { readonly reopen: (why: string) => void }
 export type Relay = {
   readonly port: number
   readonly whenListed: Promise<void>
+  /** Returns the metrics of all processes that serve the port. */
+  readonly metricsText: () => Promise<string>
   /** Makes `/readyz` report unready. The relay continues to serve. */
   announceStop(): void
   stop(): Promise<void>
@@ -81,6 +83,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { port, whenListed } = relay
   return {
     ...{ port, whenListed },
+    metricsText: options.metrics.text,
     announceStop: () => relay.announceStop(),
     stop: async () => {
       isStopped = true
@@ -163,7 +166,8 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
         subscription.unsubscribe()
         await close().finally(() => context.tape.close())
       }
-      return { port: server.port, whenListed: live.whenListed, announceStop: live.announceStop, stop: once(stop) }
+      const { whenListed, announceStop } = live
+      return { port: server.port, whenListed, metricsText: context.metrics.text, announceStop, stop: once(stop) }
     },
   }
 }

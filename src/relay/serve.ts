@@ -7,6 +7,7 @@ import { quickStartLines } from '../protocol/routes.ts'
 import { type Config, type ConfigResult, readConfig, type Upstream, withUpstream } from './config/config.ts'
 import type { LoadDocuments } from './edge/http/document-handlers.ts'
 import { ListenError } from './edge/http/http-server.ts'
+import { openMetricsPort } from './edge/http/metrics-port.ts'
 import { type Logger, openLog } from './logger.ts'
 import { openMetrics } from './metrics.ts'
 import { type Relay, type RelayOptions, startRelay } from './relay.ts'
@@ -32,15 +33,17 @@ export async function serve(args: readonly string[], { startBuiltInChain, loadDo
   const result = readConfig(args, process.env)
   if (result.kind !== 'settings') return printResult(result)
   if (!cluster.isWorker) for (const warning of result.warnings) printError(warning)
-  const log = openLog(result.config.process.logLevel)
+  const metrics = openMetrics()
+  metrics.addProcess()
+  const log = openLog(result.config.process.logLevel, { onLine: (level) => metrics.logLines.inc({ level }) })
   if (cluster.isWorker) {
     const { runWorker } = await import('./workers/run-worker.ts')
-    runWorker(result.config, { log, loadDocuments })
+    runWorker(result.config, { log, metrics, loadDocuments })
     return EXIT_OK
   }
   const builtInChain = result.config.chain.isBuiltIn ? await startBuiltInChain(result.config.process.faults) : null
   const config = builtInChain ? withUpstream(result.config, builtInChain.upstream) : result.config
-  const relay = await start(config, { log, loadDocuments }, builtInChain)
+  const relay = await start(config, { log, metrics, loadDocuments }, builtInChain)
   await Promise.race([relay.whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
   printBanner(config, relay)
   return EXIT_OK
@@ -56,11 +59,9 @@ function printResult(result: Exclude<ConfigResult, { kind: 'settings' }>): numbe
 
 async function start(
   config: Config,
-  given: Pick<RelayOptions, 'log' | 'loadDocuments'>,
+  given: Pick<RelayOptions, 'log' | 'metrics' | 'loadDocuments'>,
   builtInChain: BuiltInChain | null,
 ): Promise<Relay> {
-  const metrics = openMetrics()
-  metrics.addProcess()
   let relay: Relay | null = null
   const shutdown = openShutdown(
     given.log,
@@ -79,7 +80,10 @@ async function start(
   process.on('SIGINT', shutdown.onSignal)
   try {
     const open = config.process.workers > 1 ? (await import('./workers/worker-supervisor.ts')).startWorkers : startRelay
-    relay = await open({ config, ...given, metrics, onFailure: shutdown.onFailure })
+    const { host, metricsPort } = config.process
+    const text = () => relay?.metricsText() ?? given.metrics.text()
+    if (metricsPort !== undefined) await openMetricsPort({ host, port: metricsPort, text })
+    relay = await open({ config, ...given, onFailure: shutdown.onFailure })
     return relay
   } catch (failure) {
     if (!(failure instanceof ListenError || failure instanceof TapeError)) throw failure

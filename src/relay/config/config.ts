@@ -155,6 +155,8 @@ function contradictions(given: GivenSettings, isListOptional: boolean): string[]
   if (keysMistake) lines.push(`API_KEYS_FILE ${keysMistake.message}`)
   if (own.role !== 'relay' && tape.natsUrl === undefined)
     lines.push(`NATS_URL is missing: ROLE ${own.role} shares the tape with other processes through NATS`)
+  if (own.metricsPort !== undefined && edge.metricsToken !== undefined)
+    lines.push('METRICS_TOKEN has no effect with METRICS_PORT, which needs none: leave one of them out')
   const upstream = upstreamNameOf(given)
   if (own.faults !== undefined && upstream !== undefined)
     lines.push(`FAULTS works only with the built-in chain: leave it out, or leave out ${upstream}`)

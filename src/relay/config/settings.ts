@@ -46,6 +46,10 @@ export const settingGroups = {
   process: {
     PORT: setting('8080', 'port to listen on; 0 takes any free port', integer(0, 65_535)),
     HOST: setting('127.0.0.1', 'address to listen on; the container image sets 0.0.0.0', nonEmptyText),
+    METRICS_PORT: optional(
+      'port of its own for the metrics, at the address of HOST; it needs no access token, and PORT then has no metrics',
+      integer(1, 65_535),
+    ),
     ROLE: setting(
       'relay',
       'relay does all; ingest only writes the tape, and serves health, metrics and status; edge only serves it, and needs no upstream',

@@ -6,7 +6,6 @@ import type { ChainEvent } from '../chain/source/source.ts'
 import { type Config, withUpstream } from '../config/config.ts'
 import { ListenError } from '../edge/http/http-server.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
-import { openMetrics } from '../metrics.ts'
 import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.ts'
 import { decodeBatch } from '../tape/batch-message.ts'
 import { Notes } from '../tape/notes.ts'
@@ -16,7 +15,7 @@ import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
 import { entryOf } from '../tape/tape-row.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 
-type GivenOptions = Pick<RelayOptions, 'log' | 'loadDocuments'>
+type GivenOptions = Pick<RelayOptions, 'log' | 'metrics' | 'loadDocuments'>
 
 /** Serves clients with a copy of the tape of the writing process. Ends when that process ends or orders it. */
 export function runWorker(config: Config, given: GivenOptions): void {
@@ -48,7 +47,6 @@ class WorkerTape extends StoredTape {
 class ServingWorker {
   readonly #config: Config
   readonly #given: GivenOptions
-  readonly #metrics = openMetrics()
   readonly #chainEvents = new Subject<ChainEvent>()
   /** Requests for metrics that wait for an answer. All of them ask for the same metrics, so any answer fits any request. */
   readonly #answers: ((text: string) => void)[] = []
@@ -60,7 +58,6 @@ class ServingWorker {
   constructor(config: Config, given: GivenOptions) {
     this.#config = config
     this.#given = given
-    this.#metrics.addProcess()
   }
 
   execute(order: WorkerOrder): void {
@@ -80,7 +77,7 @@ class ServingWorker {
         this.#isCut = order.isCut
         return
       case 'measure':
-        return void this.#metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
+        return void this.#given.metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
       case 'measured':
         return this.#answers.shift()?.(order.text)
       case 'announceStop':
@@ -116,7 +113,7 @@ class ServingWorker {
     const options = {
       config: { ...config, process: { ...config.process, port }, edge: { ...config.edge, tokenSecret } },
       ...this.#given,
-      metrics: { ...this.#metrics, text: () => this.#askMetrics() },
+      metrics: { ...this.#given.metrics, text: () => this.#askMetrics() },
       sharedUsage,
       onFailure: (failure: unknown) => this.onFailure(failure),
     }

@@ -49,6 +49,7 @@ export async function startWorkers(options: RelayOptions): Promise<Relay> {
   return {
     port: await workers.listening.promise,
     whenListed: workers.listed.promise,
+    metricsText: () => workers.metricsText(),
     announceStop: () => workers.announceStop(),
     stop: () => workers.stop(),
   }
@@ -107,6 +108,12 @@ class WorkerSupervisor {
     this.#usage = new UsageFile()
     writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch(entries, notes, keepAfter))
     for (let slot = 1; slot <= this.#options.config.process.workers; slot += 1) this.#fork(slot)
+  }
+
+  /** Returns the metrics of this process and of the workers that answer in time. */
+  async metricsText(): Promise<string> {
+    const measured = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
+    return mergeMetrics([await this.#options.metrics.json(), ...measured.filter((json) => json !== null)])
   }
 
   announceStop(): void {
@@ -203,7 +210,7 @@ class WorkerSupervisor {
       case 'fail':
         return this.listening.reject(new ListenError(report.message))
       case 'askMetrics':
-        return void this.#answerMetrics(member)
+        return void this.metricsText().then((text) => this.#send(member, { do: 'measured', text }))
       case 'measure':
         this.#measuring.get(report.request)?.(report.json)
         this.#measuring.delete(report.request)
@@ -261,12 +268,6 @@ class WorkerSupervisor {
     if (isCut === this.#isCut) return
     this.#isCut = isCut
     for (const member of this.#members.values()) this.#send(member, { do: 'cut', isCut })
-  }
-
-  async #answerMetrics(asking: Member): Promise<void> {
-    const measured = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
-    const text = await mergeMetrics([await this.#options.metrics.json(), ...measured.filter((json) => json !== null)])
-    this.#send(asking, { do: 'measured', text })
   }
 
   /** Asks a worker for its metrics. Resolves to null if the worker does not answer in time. */
