@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'vite'
 import { documents } from '../docs/documents.ts'
 import { version } from '../lib/version.ts'
+import { readCommit } from '../relay/commit.ts'
 
 /** Builds dist: main.js, the chunks that it loads on demand, and the files that they read. The program then needs no packages. */
 
@@ -33,10 +34,13 @@ export const documents = new Map(
   JSON.parse(read('index.json')).map(([path, name, document]) => [path, lazily(document, name)]),
 )`
 
-/** All that the program reads of the manifest. */
+/** All that the program reads of the manifest, and the commit that it is built from. */
 const ownVersion: Plugin = {
   name: 'own version',
-  load: (id) => (id === join(root, 'package.json') ? JSON.stringify({ version }) : null),
+  load: (id) => {
+    if (id === join(root, 'package.json')) return JSON.stringify({ version })
+    return id === join(src, 'relay/commit.ts') ? `export const readCommit = () => ${JSON.stringify(readCommit())}` : null
+  },
 }
 
 /** Lets a bundled module find its files: what the build makes beside the chunks, all else at the paths that it has in src. */

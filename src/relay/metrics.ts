@@ -27,7 +27,6 @@ export function openMetrics() {
   const metrics = metricsOf(makerOf(registry))
   const countMovement = movementCounter(metrics)
   let readings = 0
-  metrics.buildInfo.measureBy(() => [[{ version, node: process.versions.node }, 1]])
   return {
     ...metrics,
     text: () => {
@@ -47,7 +46,8 @@ export function openMetrics() {
       }
     },
     /** Adds Node's own metrics: memory, processor time, event loop, descriptors. Call it once in a process. */
-    addProcess: () => {
+    addProcess: (commit: string | null) => {
+      metrics.buildInfo.measureBy(() => [[{ version, commit: commit ?? '', node: process.versions.node }, 1]])
       collectDefaultMetrics({ register: registry })
       for (const name of misnamedMetrics) registry.removeSingleMetric(name)
     },

@@ -4,6 +4,7 @@ import { setTimeout as setTimeoutPromise } from 'node:timers/promises'
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/exit-codes.ts'
 import { versionText } from '../lib/version.ts'
 import { quickStartLines } from '../protocol/routes.ts'
+import { readCommit } from './commit.ts'
 import { type Config, type ConfigResult, readConfig, type Upstream, withUpstream } from './config/config.ts'
 import type { LoadDocuments } from './edge/http/document-handlers.ts'
 import { ListenError } from './edge/http/http-server.ts'
@@ -34,7 +35,7 @@ export async function serve(args: readonly string[], { startBuiltInChain, loadDo
   if (result.kind !== 'settings') return printResult(result)
   if (!cluster.isWorker) for (const warning of result.warnings) printError(warning)
   const metrics = openMetrics()
-  metrics.addProcess()
+  metrics.addProcess(readCommit())
   const log = openLog(result.config.process.logLevel, { onLine: (level) => metrics.logLines.inc({ level }) })
   if (cluster.isWorker) {
     const { runWorker } = await import('./workers/run-worker.ts')
