@@ -29,6 +29,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 /** A part may import the parts in the lines above its own. Those in one line never import each other. */
 const layers: Readonly<Record<string, readonly (readonly string[])[]>> = {
   relay: [
+    ['commit.ts', 'log-lines.ts'],
     ['config', 'logger.ts', 'metrics.ts', 'market'],
     ['chain'],
     ['tokens'],

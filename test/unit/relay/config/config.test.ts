@@ -292,6 +292,11 @@ describe('settings that contradict each other', () => {
     expect(configErrorsOf(['--faults', 'drop=5%'], env)).toEqual([line])
   })
 
+  it('are an access token for the metrics and a port that needs none', () => {
+    const line = 'METRICS_TOKEN has no effect with METRICS_PORT, which needs none: leave one of them out'
+    expect(configErrorsOf([], { METRICS_PORT: '9100', METRICS_TOKEN: 'secret' })).toEqual([line])
+  })
+
   it('are not the fault gap and a long tape, which it shortens', () => {
     expect(configOf(['--faults', 'gap=10s'])).toMatchObject({ tapeRetentionMs: 5_000 })
     expect(configOf(['--faults', 'gap=10s'], { TAPE_RETENTION: '100ms' })).toMatchObject({ tapeRetentionMs: 100 })
