@@ -45,9 +45,8 @@ describe('the README', () => {
   })
 })
 
-it('docs/operate.md has at most 200 lines, and a heading for each alert, to which its runbook_url leads', () => {
+it('docs/operate.md has a heading for each alert, in their order, to which its runbook_url leads', () => {
   const page = read('docs/operate.md')
-  expect(page.trim().split('\n').length).toBeLessThanOrEqual(200)
   const rules = ['relay', 'market'].map((name) => read(`docs/monitoring/${name}-rules.yaml`)).join('')
   const alerts = [...rules.matchAll(/^ +- alert: (\w+)\n(?:(?!^ +- alert).*\n)*? +runbook_url: (\S+)$/gm)]
   expect(alerts.length).toBe([...rules.matchAll(/^ +- alert:/gm)].length)
