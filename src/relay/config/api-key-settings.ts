@@ -80,7 +80,8 @@ export const randomTokenSecret = (): string => randomBytes(SECRET_LEAST_CHARS).t
 export const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 function entriesOf(items: readonly Item[], others: readonly KeyEntry[] = []): readonly KeyEntry[] {
-  if (items.length + others.length > KEYS_BOUND) throw new SecretSettingError(`must be at most ${KEYS_BOUND} keys`)
+  const [excess] = items.slice(Math.max(0, KEYS_BOUND - others.length))
+  if (excess) throw new SecretSettingError(`${excess[0]} must not be there: at most ${KEYS_BOUND} keys can be in use`)
   const places = new Map(others.flatMap((entry) => marksOf(entry).map((mark) => [mark, 'API_KEYS'])))
   return items.map(([place, text]) => {
     const entry = keyEntry(place, text)
