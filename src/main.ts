@@ -49,6 +49,11 @@ const entries: Readonly<Record<string, CommandEntry>> = {
     run: async (args) => (await import('./tools/conform/conform.ts')).conform(args),
     flags: async () => (await import('./tools/conform/conform.ts')).conformFlags,
   },
+  key: {
+    summary: 'make an API key',
+    run: async (args) => (await import('./tools/key.ts')).key(args),
+    flags: async () => (await import('./tools/key.ts')).keyFlags,
+  },
   completion: {
     summary: 'print a script that completes commands and flags in bash, zsh or fish',
     run: async (args) => (await import('./tools/completion.ts')).openCompletion(loadCompletedCommands)(args),

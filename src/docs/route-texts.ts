@@ -262,9 +262,10 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
   metrics: {
     tag: 'Status',
     summary: 'Metrics as Prometheus text',
-    description: 'For this machine only, unless METRICS_TOKEN is set and the request sends it.',
+    description:
+      'For this machine only, unless METRICS_TOKEN is set and the request sends it. With METRICS_PORT the metrics are on that port only.',
     responses: [ok('Metrics.', { 'text/plain': textContent })],
-    refusals: [403],
+    refusals: [403, 404],
     curl: `curl -s ${ORIGIN}/metrics`,
   },
   home: {

@@ -49,6 +49,8 @@ export type Relay = {
   readonly whenListed: Promise<void>
   /** Number of clients that receive a stream now, in all processes of this relay. */
   clientCount(): number
+  /** Returns the metrics of all processes that serve the port. */
+  readonly metricsText: () => Promise<string>
   /** Makes `/readyz` report unready. The relay continues to serve. */
   announceStop(): void
   stop(): Promise<void>
@@ -84,6 +86,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { port, whenListed } = relay
   return {
     ...{ port, whenListed },
+    metricsText: options.metrics.text,
     announceStop: () => relay.announceStop(),
     clientCount: () => relay.clientCount(),
     stop: async () => {
@@ -146,7 +149,7 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
     for (const part of parts) part.disconnect(clients)
   })
   const clientCount = () => parts.reduce((sum, part) => sum + part.clientCount(), 0)
-  measureState(context.metrics, live.streams.edge)
+  measureState(context.metrics, live, () => parts.flatMap(({ connected }) => [...connected]))
   const status = await openStatus(live.streams.edge, clientCount, context.onFailure)
   const server = await openHttpEdge({ ...context, ...live, parts, status: status.read })
   const close = async () => {
@@ -167,7 +170,8 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
         await close().finally(() => context.close())
       }
       const { whenListed, announceStop, clientCount } = live
-      return { port: server.port, whenListed, announceStop, clientCount, stop: once(stop) }
+      const metricsText = context.metrics.text
+      return { port: server.port, whenListed, metricsText, announceStop, clientCount, stop: once(stop) }
     },
   }
 }

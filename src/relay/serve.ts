@@ -8,6 +8,7 @@ import { readCommit } from './commit.ts'
 import { type Config, type ConfigResult, readConfig, type Upstream, withUpstream } from './config/config.ts'
 import type { LoadDocuments } from './edge/http/document-handlers.ts'
 import { ListenError } from './edge/http/http-server.ts'
+import { openMetricsPort } from './edge/http/metrics-port.ts'
 import type { WriteLine } from './log-lines.ts'
 import { openLog } from './logger.ts'
 import { openMetrics } from './metrics.ts'
@@ -34,17 +35,21 @@ export async function serve(args: readonly string[], { startBuiltInChain, loadDo
   const result = readConfig(args, process.env)
   if (result.kind !== 'settings') return printResult(result)
   const { logLevel: level, logFormat: format } = result.config.process
-  const log = openLog({ level, format, now: () => performance.now() })
+  const commit = readCommit()
+  const metrics = openMetrics()
+  metrics.addProcess(commit)
+  const onLine = (level: string) => metrics.logLines.inc({ level })
+  const log = openLog({ level, format, now: () => performance.now(), onLine })
   if (cluster.isWorker) {
     const { runWorker } = await import('./workers/run-worker.ts')
-    runWorker(result.config, { log, loadDocuments })
+    runWorker(result.config, { log, metrics, loadDocuments })
     return EXIT_OK
   }
   for (const reason of result.warnings) log('setting_unknown', { reason })
-  log('started', { version, commit: readCommit(), node: process.versions.node, pid: process.pid, settings: result.shown })
+  log('started', { version, commit, node: process.versions.node, pid: process.pid, settings: result.shown })
   const builtInChain = result.config.chain.isBuiltIn ? await startBuiltInChain(result.config.process.faults) : null
   const config = builtInChain ? withUpstream(result.config, builtInChain.upstream) : result.config
-  const relay = await start(config, { log, loadDocuments }, builtInChain)
+  const relay = await start(config, { log, metrics, loadDocuments }, builtInChain)
   const url = `http://${hostInUrl(config.process.host)}:${relay.port}`
   log('listening', { url, tape: placeOfTape(config) })
   const whenListed = relay.whenListed.then(() => log('serving'))
@@ -64,11 +69,9 @@ function printResult(result: Exclude<ConfigResult, { kind: 'settings' }>): numbe
 
 async function start(
   config: Config,
-  given: Pick<RelayOptions, 'log' | 'loadDocuments'>,
+  given: Pick<RelayOptions, 'log' | 'metrics' | 'loadDocuments'>,
   builtInChain: BuiltInChain | null,
 ): Promise<Relay> {
-  const metrics = openMetrics()
-  metrics.addProcess()
   let relay: Relay | null = null
   const shutdown = openShutdown(
     given.log,
@@ -89,7 +92,10 @@ async function start(
   process.on('SIGINT', shutdown.onSignal)
   try {
     const open = config.process.workers > 1 ? (await import('./workers/worker-supervisor.ts')).startWorkers : startRelay
-    relay = await open({ config, ...given, metrics, onFailure: shutdown.onFailure })
+    const { host, metricsPort } = config.process
+    const text = () => relay?.metricsText() ?? given.metrics.text()
+    if (metricsPort !== undefined) await openMetricsPort({ host, port: metricsPort, text })
+    relay = await open({ config, ...given, onFailure: shutdown.onFailure })
     return relay
   } catch (failure) {
     if (!(failure instanceof ListenError || failure instanceof TapeError)) throw failure

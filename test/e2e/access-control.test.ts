@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { apiKey, otherApiKey } from '../support/api-keys.ts'
 import { listenSse, listenWs } from '../support/test-listener.ts'
 import { fetchDocumented, messageTypesOf, openTestStack, type TestStack } from '../support/test-stack.ts'
 import { closeAfterTest } from './listeners.ts'
@@ -8,7 +9,6 @@ import { closeAfterTest } from './listeners.ts'
 type Headers = Record<string, string>
 
 const page = 'https://trade.example'
-const key = 'k-0123456789abcdef'
 
 const listenWithHeaders = ({ relay }: TestStack, headers: Headers = {}, query = '') =>
   closeAfterTest(listenWs(`${relay.wsUrl}?symbols=AAPLc${query}`, { headers }))
@@ -41,12 +41,12 @@ describe('a list of allowed origins', () => {
 
 describe('a list of API keys', () => {
   it('serves only clients with a key, in a header or in the URL', async () => {
-    const stack = await openTestStack({ API_KEYS: `another,${key}` })
+    const stack = await openTestStack({ API_KEYS: `${otherApiKey},${apiKey}` })
     const url = `${stack.relay.url}/v1/stream/AAPLc`
-    await (await closeAfterTest(listenSse(url, { authorization: `Bearer ${key}` }))).waitFor('live')
-    await (await closeAfterTest(listenSse(`${url}?key=${key}`))).waitFor('live')
-    await (await listenWithHeaders(stack, {}, `&key=${key}`)).waitFor('live')
-    const wrong: Headers[] = [{}, { authorization: `Bearer ${key}x` }, { authorization: key }]
+    await (await closeAfterTest(listenSse(url, { authorization: `Bearer ${apiKey}` }))).waitFor('live')
+    await (await closeAfterTest(listenSse(`${url}?key=${apiKey}`))).waitFor('live')
+    await (await listenWithHeaders(stack, {}, `&key=${apiKey}`)).waitFor('live')
+    const wrong: Headers[] = [{}, { authorization: `Bearer ${apiKey}x` }, { authorization: apiKey }]
     for (const headers of wrong) {
       const answer = await fetchDocumented(url, { headers })
       expect(answer.headers.get('www-authenticate')).toBe('Bearer')
@@ -61,17 +61,17 @@ describe('a list of API keys', () => {
     for (const path of ['/healthz', '/docs', '/']) expect((await fetch(`${stack.relay.url}${path}`)).status).toBe(200)
     for (const path of ['/v1/status', '/v1/events?format=ndjson', '/v1/snapshot']) {
       expect((await fetch(`${stack.relay.url}${path}`)).status).toBe(401)
-      expect((await fetch(`${stack.relay.url}${path}`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
+      expect((await fetch(`${stack.relay.url}${path}`, { headers: { authorization: `Bearer ${apiKey}` } })).status).toBe(200)
     }
   })
 })
 
 describe('a key', () => {
   const hashOf = (text: string) => createHash('sha256').update(text).digest('hex')
-  const bearer = { authorization: `Bearer ${key}` }
+  const bearer = { authorization: `Bearer ${apiKey}` }
 
   it('may stand in the settings as its hash, and gives a token for the URL', async () => {
-    const stack = await openTestStack({ API_KEYS: `waiting,sha256:${hashOf(key)}` })
+    const stack = await openTestStack({ API_KEYS: `${otherApiKey},sha256:${hashOf(apiKey)}` })
     const url = `${stack.relay.url}/v1/stream/AAPLc`
     const ask = (headers: Headers) => fetchDocumented(`${stack.relay.url}/v1/token`, { method: 'POST', headers })
     const { status, json } = await ask(bearer)
@@ -82,15 +82,15 @@ describe('a key', () => {
     await (await closeAfterTest(listenSse(`${url}?key=${token}`))).waitFor('live')
     await (await listenWithHeaders(stack, {}, `&key=${token}`)).waitFor('live')
     // The hash opens nothing, and a token gives no other token.
-    expect((await fetchDocumented(`${url}?key=sha256:${hashOf(key)}`)).status).toBe(401)
-    expect((await fetchDocumented(`${url}?key=${hashOf(key)}`)).status).toBe(401)
+    expect((await fetchDocumented(`${url}?key=sha256:${hashOf(apiKey)}`)).status).toBe(401)
+    expect((await fetchDocumented(`${url}?key=${hashOf(apiKey)}`)).status).toBe(401)
     for (const headers of [{}, { authorization: `Bearer ${token}` }] as Headers[]) expect((await ask(headers)).status).toBe(401)
   })
 
   it('gives tokens that another relay accepts only where it has the same TOKEN_SECRET', async () => {
     const TOKEN_SECRET = 'x'.repeat(32)
     const settings: Record<string, string>[] = [{}, {}, { TOKEN_SECRET }, { TOKEN_SECRET }]
-    const [one, other, edge, otherEdge] = await Promise.all(settings.map((some) => openTestStack({ API_KEYS: key, ...some })))
+    const [one, other, edge, otherEdge] = await Promise.all(settings.map((some) => openTestStack({ API_KEYS: apiKey, ...some })))
     const statusAt = async (asked: TestStack | undefined, used: TestStack | undefined) => {
       const { json } = await fetchDocumented(`${asked?.relay.url}/v1/token`, { method: 'POST', headers: bearer })
       const { token } = json as { token: string }
@@ -100,12 +100,12 @@ describe('a key', () => {
   })
 
   it('may come as the first message of a WebSocket', async () => {
-    const stack = await openTestStack({ API_KEYS: key })
+    const stack = await openTestStack({ API_KEYS: apiKey })
     const socket = await listenWithHeaders(stack)
-    socket.send({ type: 'auth', key })
+    socket.send({ type: 'auth', key: apiKey })
     await socket.waitFor('live')
     const other = await listenWithHeaders(stack)
-    other.send({ type: 'auth', key: `${key}x` })
+    other.send({ type: 'auth', key: `${apiKey}x` })
     expect((await other.closed).code).toBe(4003)
     const silent = await listenWithHeaders(stack)
     expect((await silent.closed).code).toBe(4003)
@@ -113,21 +113,21 @@ describe('a key', () => {
   })
 
   it('comes too late while the relay stops', async () => {
-    const stack = await openTestStack({ API_KEYS: key })
+    const stack = await openTestStack({ API_KEYS: apiKey })
     const socket = await listenWithHeaders(stack)
     const stopped = stack.relay.stop()
-    socket.send({ type: 'auth', key })
+    socket.send({ type: 'auth', key: apiKey })
     expect((await socket.closed).code).toBe(4200)
     await stopped
   })
 
   it('counts on its own, with its own limits', async () => {
-    const stack = await openTestStack({ API_KEYS: `waiting,${key} clients=3,other`, MAX_CLIENTS_PER_ADDRESS: '1' })
+    const stack = await openTestStack({ API_KEYS: `${otherApiKey},${apiKey} clients=3`, MAX_CLIENTS_PER_ADDRESS: '1' })
     const url = `${stack.relay.url}/v1/stream/AAPLc`
     for (let count = 0; count < 3; count += 1) await (await closeAfterTest(listenSse(url, bearer))).waitFor('live')
     expect((await fetchDocumented(url, { headers: bearer })).status).toBe(429)
-    await (await closeAfterTest(listenSse(`${url}?key=other`))).waitFor('live')
-    expect((await fetchDocumented(`${url}?key=other`)).status).toBe(429)
+    await (await closeAfterTest(listenSse(`${url}?key=${otherApiKey}`))).waitFor('live')
+    expect((await fetchDocumented(`${url}?key=${otherApiKey}`)).status).toBe(429)
   })
 
   it('is in no token where none is required', async () => {
@@ -154,13 +154,13 @@ describe('the metrics', () => {
   })
 
   it('need the token when a proxy on this machine forwards the request', async () => {
-    const { relay } = await openTestStack({ METRICS_TOKEN: key })
+    const { relay } = await openTestStack({ METRICS_TOKEN: apiKey })
     const elsewhere = { 'x-forwarded-for': '203.0.113.7' }
     for (const [headers, status] of [
       [{}, 200],
       [elsewhere, 403],
       [{ ...elsewhere, authorization: 'Bearer nothing' }, 403],
-      [{ ...elsewhere, authorization: `Bearer ${key}` }, 200],
+      [{ ...elsewhere, authorization: `Bearer ${apiKey}` }, 200],
     ] as const)
       expect((await fetchDocumented(`${relay.url}/metrics`, { headers })).status).toBe(status)
   })

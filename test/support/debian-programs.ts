@@ -14,6 +14,7 @@ const programs = {
   nats: ['/usr/sbin/nats-server', 'nats-server'],
   nginx: ['/usr/sbin/nginx', 'nginx-light'],
   openssl: ['/usr/bin/openssl', 'openssl'],
+  prometheus: ['/usr/bin/prometheus', 'prometheus'],
   promtool: ['/usr/bin/promtool', 'prometheus'],
   python: ['/usr/bin/python3', 'python3'],
   quantlib: ['/usr/lib/python3/dist-packages/QuantLib', 'python3 quantlib-python'],

@@ -18,7 +18,7 @@ export async function openTestStack(
 ): Promise<TestStack> {
   const devnet = await openDevnet({ pace: 'manual' }, { onTestFinished: atEnd })
   const relay = await openRelayFor(devnet, settings, { onTestFinished: atEnd })
-  const key = settings.API_KEYS ? `&key=${settings.API_KEYS.split(',')[0]}` : ''
+  const key = settings.API_KEYS ? `&key=${settings.API_KEYS.split(/[ ,]/)[0]}` : ''
   const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start&snapshot=false${key}`)
   await listener.waitFor('status', ({ source }) => source === 'pendingLogs')
   listener.close()

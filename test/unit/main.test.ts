@@ -3,6 +3,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { ChildProgram } from '../support/child-program.ts'
 
 const MAX_COLUMNS = 100
+const commandNames = ['serve', 'tail', 'doctor', 'backup', 'restore', 'conform', 'key', 'completion', 'version'] as const
 const versionLine = `${packageJson.version} (Node ${process.versions.node})\n`
 
 const stocktape = (context: TestContext, ...args: readonly string[]) => run(context, 'src/main.ts', ...args)
@@ -41,7 +42,7 @@ describe.concurrent('stocktape', () => {
 
   it.for([
     ...['--version', '-V', 'version'].map((word) => [word]),
-    ...['serve', 'tail', 'doctor', 'backup', 'restore', 'conform', 'completion', 'version'].flatMap((command) => [
+    ...commandNames.flatMap((command) => [
       [command, '--version'],
       [command, '-V'],
     ]),
@@ -50,10 +51,7 @@ describe.concurrent('stocktape', () => {
   })
 
   it.for([
-    ...['serve', 'tail', 'doctor', 'backup', 'restore', 'conform', 'completion', 'version'].map((command) => [
-      'src/main.ts',
-      command,
-    ]),
+    ...commandNames.map((command) => ['src/main.ts', command]),
     ...['src/main.ts', 'src/devnet/main.ts', 'test/simulation/run-simulations.ts', 'test/bench/run-benchmarks.ts'].map((file) => [
       file,
     ]),

@@ -45,11 +45,14 @@ describe('the README', () => {
   })
 })
 
-it('docs/operate.md has a heading for each alert, in their order', () => {
-  const namesIn = (path: string, pattern: RegExp) => [...read(path).matchAll(pattern)].map(([, name]) => name)
-  const alerts = namesIn('docs/monitoring/alert-rules.yaml', /^ +- alert: (\w+)$/gm)
-  expect(alerts.length).toBeGreaterThan(10)
-  expect(namesIn('docs/operate.md', /^### (Stocktape\w+)$/gm)).toEqual(alerts)
+it('docs/operate.md has a heading for each alert, in their order, to which its runbook_url leads', () => {
+  const page = read('docs/operate.md')
+  const rules = ['relay', 'market'].map((name) => read(`docs/monitoring/${name}-rules.yaml`)).join('')
+  const alerts = [...rules.matchAll(/^ +- alert: (\w+)\n(?:(?!^ +- alert).*\n)*? +runbook_url: (\S+)$/gm)]
+  expect(alerts.length).toBe([...rules.matchAll(/^ +- alert:/gm)].length)
+  expect([...page.matchAll(/^### (Stocktape\w+)$/gm)].map(([, name]) => name)).toEqual(alerts.map(([, name]) => name))
+  const runbook = packageJson.homepage.replace('#readme', '/blob/main/docs/operate.md#')
+  for (const [, name = '', url] of alerts) expect(url).toBe(runbook + name.toLowerCase())
 })
 
 describe('the architecture page', () => {

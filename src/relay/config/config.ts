@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { parseFlags } from '../../lib/flags.ts'
 import type { Hex } from '../../lib/hex.ts'
 import { SettingError } from '../../lib/setting-readers.ts'
+import { keysFileMistake } from './api-key-settings.ts'
 import type { FeedSetting } from './feed-settings.ts'
 import { misspeltVariables, refusedVariables, retiredFlag } from './former-or-unknown-settings.ts'
 import { networks } from './networks.ts'
@@ -160,10 +161,14 @@ const noUpstream =
 
 /** Returns a line for each contradiction between settings, and for each setting that another one needs and that is missing. */
 function contradictions(given: GivenSettings, isListOptional: boolean): string[] {
-  const { process: own, chain, tokens, tape } = given
+  const { process: own, chain, tokens, tape, edge } = given
   const lines = [...poolContradictions(tokens.pools ?? [], quoteTokensOf(given))]
+  const keysMistake = edge.apiKeysFile && edge.apiKeys && keysFileMistake(edge.apiKeysFile, edge.apiKeys)
+  if (keysMistake) lines.push(`API_KEYS_FILE ${keysMistake.message}`)
   if (own.role !== 'relay' && tape.natsUrl === undefined)
     lines.push(`NATS_URL is missing: ROLE ${own.role} shares the tape with other processes through NATS`)
+  if (own.metricsPort !== undefined && edge.metricsToken !== undefined)
+    lines.push('METRICS_TOKEN has no effect with METRICS_PORT, which needs none: leave one of them out')
   const upstream = upstreamNameOf(given)
   if (own.faults !== undefined && upstream !== undefined)
     lines.push(`FAULTS works only with the built-in chain: leave it out, or leave out ${upstream}`)

@@ -46,6 +46,10 @@ export const settingGroups = {
   process: {
     PORT: setting('8080', 'port to listen on; 0 takes any free port', integer(0, 65_535)),
     HOST: setting('127.0.0.1', 'address to listen on; the container image sets 0.0.0.0', nonEmptyText),
+    METRICS_PORT: optional(
+      'port of its own for the metrics, at the address of HOST; it needs no access token, and PORT then has no metrics',
+      integer(1, 65_535),
+    ),
     ROLE: setting(
       'relay',
       'relay does all; ingest only writes the tape, and serves health, metrics and status; edge only serves it, and needs no upstream',
@@ -163,7 +167,7 @@ export const settingGroups = {
       origins,
     ),
     API_KEYS: optional(
-      'API keys separated by commas, each in plain text, or as sha256: and the hex digits of its hash; limits may follow a key, such as clients=500 rpc_rate=100 replays=4; with this setting, a client must send one of the keys',
+      'API keys separated by commas, each in plain text of at least 16 characters, or as sha256: and the hex digits of its hash; a name for the metrics and limits may follow a key, such as name=desk clients=500 rpc_rate=100 replays=4; with this setting, a client must send one of the keys; stocktape key makes one',
       keyEntries,
     ),
     API_KEYS_FILE: optional(

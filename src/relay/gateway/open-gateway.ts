@@ -15,6 +15,7 @@ import type { KeyLimits } from '../config/api-key-settings.ts'
 import type { Config } from '../config/config.ts'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import type { ConnectionLimits } from '../edge/limits/connection-limits.ts'
+import type { SentTotals } from '../edge/limits/sent-totals.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
 import type { WriteLine } from '../log-lines.ts'
@@ -49,6 +50,7 @@ type GatewayInputs = {
   readonly connections: ConnectionLimits
   readonly sharedUsage?: SharedUsage | null
   readonly metrics: Metrics
+  readonly sentTotals: SentTotals
   readonly addressOf: (incoming: IncomingMessage) => string
   readonly limitsOf: (client: string) => KeyLimits | undefined
   readonly now: () => number
@@ -82,8 +84,9 @@ export function openGateway(inputs: GatewayInputs) {
         metrics.listeners.inc({ transport: 'rpc' })
         sharedUsage?.change(COUNT_NAME, 1)
       },
-      closed: (reason) => {
-        metrics.countDisconnect('rpc', reason, closeCodeOf(reason))
+      closed: (session, reason) => {
+        metrics.countDisconnect(session.transport, reason, closeCodeOf(reason))
+        inputs.sentTotals.end(session)
         sharedUsage?.change(COUNT_NAME, -1)
       },
     },
@@ -103,7 +106,8 @@ export function openGateway(inputs: GatewayInputs) {
           sockets.accept(webSocket, socket, address),
       },
     ],
-    clientCount: () => sharedUsage?.count(COUNT_NAME) ?? sockets.connectedCount,
+    clientCount: () => sharedUsage?.count(COUNT_NAME) ?? sockets.connected.size,
+    connected: sockets.connected,
     onChainEvent: (event: ChainEvent): void => {
       chainState.receive(event)
       subscriptions.receive(event)

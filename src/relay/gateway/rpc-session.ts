@@ -39,11 +39,13 @@ export type RpcSessionContext = {
 /** JSON-RPC over one WebSocket: calls, answers and subscriptions. */
 export class RpcSession {
   readonly address: string
+  readonly transport = 'rpc'
+  readonly sent = null
   readonly #context: RpcSessionContext
   readonly #webSocket: ServerWebSocket
   readonly #outlet: WebSocketOutlet
   /** Called once, as soon as the session ends. */
-  readonly #onEnd: (reason: CloseReason | 'client') => void
+  readonly #onEnd: (session: RpcSession, reason: CloseReason | 'client') => void
   readonly #queue: string[] = []
   #queuedChars = 0
   #inProgress = 0
@@ -65,7 +67,7 @@ export class RpcSession {
     outlet: WebSocketOutlet,
     address: string,
     context: RpcSessionContext,
-    onEnd: (reason: CloseReason | 'client') => void,
+    onEnd: (session: RpcSession, reason: CloseReason | 'client') => void,
   ) {
     this.address = address
     this.#onEnd = onEnd
@@ -81,6 +83,11 @@ export class RpcSession {
       reserve: (bytes) => !this.#isClosed && this.#context.unsentBudget.reserve(bytes, this.address),
       hasHttpStatus: false,
     }
+  }
+
+  /** The bytes sent so far; 0 after the end, when they are part of a total. */
+  get sentBytes(): number {
+    return this.#isClosed ? 0 : this.#outlet.takenBytes
   }
 
   receive(text: string): void {
@@ -115,8 +122,8 @@ export class RpcSession {
 
   release(reason: CloseReason | 'client' = 'client'): void {
     if (this.#isClosed) return
+    this.#onEnd(this, reason)
     this.#isClosed = true
-    this.#onEnd(reason)
     this.#queue.length = 0
     for (const close of this.#closeById.values()) close()
     this.#closeById.clear()

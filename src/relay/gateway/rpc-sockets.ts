@@ -24,7 +24,7 @@ const tooManyConnections = new Refusal(429, 'too_many_connections', 'Too many co
 
 type Options = RpcSessionContext & {
   readonly connections: ConnectionLimits
-  readonly connectionMetrics: { opened(): void; closed(reason: CloseReason | 'client'): void }
+  readonly connectionMetrics: { opened(): void; closed(session: RpcSession, reason: CloseReason | 'client'): void }
 }
 
 export class RpcSockets {
@@ -36,8 +36,8 @@ export class RpcSockets {
     this.#options = options
   }
 
-  get connectedCount(): number {
-    return this.#sessions.size
+  get connected(): ReadonlySet<RpcSession> {
+    return this.#sessions
   }
 
   /** The reason to refuse an address; null if there is room. */

@@ -62,6 +62,8 @@ async function openWithoutControl({ config, metrics, onReset, onFailure, uptime,
   measureTape(metrics, tape, ports.now)
   metrics.leads.measureBy(() => (tape.isLeading ? 1 : 0))
   const { stream, leadership } = tape
+  metrics.natsConnected.measureBy(() => (stream.isConnected ? 1 : 0))
+  metrics.natsLag.measureBy(() => tape.lag)
   const channel: PeerChannel = {
     send: (bytes) => stream.send(PEER_LOGS, bytes),
     listen: (receive) => stream.listen(PEER_LOGS, receive),

@@ -7,7 +7,6 @@ import { type Config, withUpstream } from '../config/config.ts'
 import { ListenError } from '../edge/http/http-server.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { WriteLine } from '../log-lines.ts'
-import { openMetrics } from '../metrics.ts'
 import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.ts'
 import { decodeBatch } from '../tape/batch-message.ts'
 import { Notes } from '../tape/notes.ts'
@@ -20,7 +19,7 @@ import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 /** Limit of the wait for an answer of the writing process, which itself may wait for another process. */
 const ANSWER_BOUND_MS = REACH_BOUND_MS + 500
 
-type GivenOptions = Pick<RelayOptions, 'log' | 'loadDocuments'>
+type GivenOptions = Pick<RelayOptions, 'log' | 'metrics' | 'loadDocuments'>
 
 /** Serves clients with a copy of the tape of the writing process. Ends when that process ends or orders it. */
 export function runWorker(config: Config, given: GivenOptions): void {
@@ -74,7 +73,6 @@ class WorkerTape extends StoredTape {
 class ServingWorker {
   readonly #config: Config
   readonly #given: GivenOptions
-  readonly #metrics = openMetrics()
   readonly #chainEvents = new Subject<ChainEvent>()
   /** Requests for metrics that wait for an answer. All of them ask for the same metrics, so any answer fits any request. */
   readonly #answers: ((text: string) => void)[] = []
@@ -86,7 +84,6 @@ class ServingWorker {
   constructor(config: Config, given: GivenOptions) {
     this.#config = config
     this.#given = given
-    this.#metrics.addProcess()
   }
 
   execute(order: WorkerOrder): void {
@@ -106,7 +103,7 @@ class ServingWorker {
         this.#isCut = order.isCut
         return
       case 'measure':
-        return void this.#metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
+        return void this.#given.metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
       case 'measured':
         return this.#answers.shift()?.(order.text)
       case 'reached':
@@ -153,7 +150,7 @@ class ServingWorker {
       config: { ...config, process: { ...config.process, port }, edge: { ...config.edge, tokenSecret } },
       ...this.#given,
       log: logOfSlot(slot, this.#given.log),
-      metrics: { ...this.#metrics, text: () => this.#askMetrics() },
+      metrics: { ...this.#given.metrics, text: () => this.#askMetrics() },
       sharedUsage,
       onFailure: (failure: unknown) => this.onFailure(failure),
     }

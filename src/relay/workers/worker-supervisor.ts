@@ -49,6 +49,7 @@ export async function startWorkers(options: RelayOptions): Promise<Relay> {
   return {
     port: await workers.listening.promise,
     whenListed: workers.listed.promise,
+    metricsText: () => workers.metricsText(),
     announceStop: () => workers.announceStop(),
     clientCount: () => workers.clientCount,
     stop: () => workers.stop(),
@@ -112,6 +113,12 @@ class WorkerSupervisor {
 
   get clientCount(): number {
     return this.#usage?.clientCount ?? 0
+  }
+
+  /** Returns the metrics of this process and of the workers that answer in time. */
+  async metricsText(): Promise<string> {
+    const measured = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
+    return mergeMetrics([await this.#options.metrics.json(), ...measured.filter((json) => json !== null)])
   }
 
   announceStop(): void {
@@ -211,7 +218,7 @@ class WorkerSupervisor {
       case 'reach':
         return void this.#answerReach(member, report)
       case 'askMetrics':
-        return void this.#answerMetrics(member)
+        return void this.metricsText().then((text) => this.#send(member, { do: 'measured', text }))
       case 'measure':
         this.#measuring.get(report.request)?.(report.json)
         this.#measuring.delete(report.request)
@@ -274,12 +281,6 @@ class WorkerSupervisor {
     if (isCut === this.#isCut) return
     this.#isCut = isCut
     for (const member of this.#members.values()) this.#send(member, { do: 'cut', isCut })
-  }
-
-  async #answerMetrics(asking: Member): Promise<void> {
-    const measured = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
-    const text = await mergeMetrics([await this.#options.metrics.json(), ...measured.filter((json) => json !== null)])
-    this.#send(asking, { do: 'measured', text })
   }
 
   /** Asks a worker for its metrics. Resolves to null if the worker does not answer in time. */

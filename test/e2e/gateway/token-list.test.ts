@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
+import { apiKey } from '../../support/api-keys.ts'
 import { openRelayBeforeList } from '../../support/in-process-relay.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { fetchDocumented, openDevnet, openRelayFor, openTestStack, transfer } from '../../support/test-stack.ts'
@@ -120,8 +121,8 @@ describe('the age of the token list', () => {
 
   it('is bounded in Cache-Control, which is private where there are keys', async () => {
     expect((await fetchList()).headers.get('cache-control')).toBe('public, max-age=15')
-    const { url } = await open(() => {}, { API_KEYS: 'mine', STOCKS_REFRESH: '1m' })
-    const { headers } = await fetchDocumented(url + PATH, { headers: { authorization: 'Bearer mine' } })
+    const { url } = await open(() => {}, { API_KEYS: apiKey, STOCKS_REFRESH: '1m' })
+    const { headers } = await fetchDocumented(url + PATH, { headers: { authorization: `Bearer ${apiKey}` } })
     expect(headers.get('cache-control')).toBe('private, max-age=60')
   })
 })

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
+import { apiKey } from '../../support/api-keys.ts'
 import { fetchDocumented, openTestStack, type TestStack } from '../../support/test-stack.ts'
 import { highLimits, request } from './node-and-gateway.ts'
 import { RpcTestClient, transferAmounts } from './rpc-test-client.ts'
@@ -97,12 +98,12 @@ describe('the rate', () => {
 
 describe('a connection', () => {
   it('needs a key where there are keys, in a header or the URL', async () => {
-    const stack = await openTestStack({ API_KEYS: 'k-0123456789' })
+    const stack = await openTestStack({ API_KEYS: apiKey })
     const unauthorized = { status: 401, record: { code: 401, details: [{ '@type': 'stocktape/unauthorized' }] } }
     expect(await handshakeRefusal(stack)).toMatchObject(unauthorized)
     expect(await handshakeRefusal(stack, { authorization: 'Bearer wrong' })).toMatchObject(unauthorized)
     expect(await handshakeRefusal(stack, {}, '?key=wrong')).toMatchObject(unauthorized)
-    for (const options of [{ headers: { authorization: 'Bearer k-0123456789' } }, { query: '?key=k-0123456789' }])
+    for (const options of [{ headers: { authorization: `Bearer ${apiKey}` } }, { query: `?key=${apiKey}` }])
       await (await RpcTestClient.open(stack, options)).subscribe('pendingLogs')
     expect((await fetch(`${stack.relay.url}/rpc`, { method: 'POST', body: '{}' })).status).toBe(401)
   })

@@ -7,6 +7,7 @@ import { messageTypes } from '../../../src/docs/json-schemas.ts'
 import { recipes } from '../../../src/docs/recipes.ts'
 import { snippets } from '../../../src/docs/snippets.ts'
 import { Update } from '../../../src/protocol/updates.ts'
+import { apiKey } from '../../support/api-keys.ts'
 import { ChildProgram, createTempFolder, freePort } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
@@ -231,7 +232,7 @@ it('each program continues at the position in its file, comes back after a resta
   const before = started.map(({ program }) => program.stdout.length)
   for (const [at, { program }] of started.entries())
     await program.waitForOutput('stdout', new RegExp(`^[^]{${before[at]}}.*\\n.*\\n`))
-  await relay.restart('SIGTERM', { API_KEYS: 'one' })
+  await relay.restart('SIGTERM', { API_KEYS: apiKey })
   for (const { id, program, position } of started) {
     expect(await program.waitForExit(), id).toBe(1)
     expect(program.stderr, id).toMatch(/"code":401|code: 401/)

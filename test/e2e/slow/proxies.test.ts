@@ -3,6 +3,7 @@ import { get } from 'node:http'
 import { createPublicClient, http, webSocket } from 'viem'
 import { describe, expect, it, vi } from 'vitest'
 import type { DevnetOptions } from '../../../src/devnet/devnet.ts'
+import { apiKey } from '../../support/api-keys.ts'
 import { ChildProgram } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
 import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
@@ -156,8 +157,8 @@ describe.each(proxies)('behind $name', ({ open, withTimeout, withCache }) => {
   })
 
   it('a stream comes over TLS and HTTP/2, and a key is in no log', async (test) => {
-    const { relay, proxy } = await openBehind(test, { API_KEYS: 'SECRETKEY' })
-    const url = `${proxy.tlsUrl}/v1/stream/AAPLc?key=SECRETKEY&format=text`
+    const { relay, proxy } = await openBehind(test, { API_KEYS: apiKey })
+    const url = `${proxy.tlsUrl}/v1/stream/AAPLc?key=${apiKey}&format=text`
     const curl = new ChildProgram(['curl', '-sSN', '--cacert', proxy.certificatePath, '-w', '%{http_version}', url], {
       env: { PATH: process.env.PATH },
     })
@@ -167,10 +168,10 @@ describe.each(proxies)('behind $name', ({ open, withTimeout, withCache }) => {
     await relay.waitForExit()
     await curl.waitForExit()
     expect(curl.stdout).toMatch(/\n2$/)
-    await fetch(`${proxy.url}/v1/stream/AAPLc?key=SECRETKEY`)
+    await fetch(`${proxy.url}/v1/stream/AAPLc?key=${apiKey}`)
     await proxy.waitForLog(/ 503 /)
     expect(proxy.log()).toContain('/v1/stream/AAPLc')
-    expect(proxy.log()).not.toContain('SECRETKEY')
+    expect(proxy.log()).not.toContain(apiKey)
   })
 
   it('JSON-RPC requests and subscriptions pass', async (test) => {

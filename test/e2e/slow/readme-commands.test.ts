@@ -36,8 +36,7 @@ const runHere: Readonly<Record<string, RegExp>> = {
   'curl -s http://127.0.0.1:8080/readyz': /^\{"status":"ready",/,
   'curl -s http://127.0.0.1:8080/v1/status': /^\{"chain_id":\d/,
   'curl -s http://127.0.0.1:8080/metrics': /^stocktape_source\{/m,
-  // The hash of the example file of API keys.
-  'printf %s k-0123456789abcdef | sha256sum': /^6b1ed3249bfeaf163cc86042729f1023caea2e1d2f3594407894563fdf054b42 /,
+  'stocktape key --name desk': /^k-[\w-]{32}\nsha256:[0-9a-f]{64} name=desk\n$/,
 }
 
 /** The file that runs a command, and what shows it there. */

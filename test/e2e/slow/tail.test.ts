@@ -1,4 +1,5 @@
 import { expect, it, vi } from 'vitest'
+import { apiKey } from '../../support/api-keys.ts'
 import { ChildProgram } from '../../support/child-program.ts'
 import { openDevnet, transfer } from '../../support/test-stack.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
@@ -38,7 +39,7 @@ it('the tail command continues over a stop and a kill of the relay, and exits wi
   // A resume that was honoured brings no snapshots.
   const snapshots = messages.filter(({ type }) => type === 'snapshot').map(({ symbol }) => symbol)
   expect(snapshots).toEqual([...new Set(snapshots)])
-  await relay.restart('SIGTERM', { API_KEYS: 'one' })
+  await relay.restart('SIGTERM', { API_KEYS: apiKey })
   expect(await Promise.all([text, json].map((program) => program.waitForExit()))).toEqual([1, 1])
   expect(text.stderr).toMatch(/\nstocktape tail: [^\n]*key[^\n]*\n$/)
 })

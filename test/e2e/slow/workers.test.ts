@@ -4,6 +4,7 @@ import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import type { LogKind } from '../../../src/relay/log-lines.ts'
+import { apiKey } from '../../support/api-keys.ts'
 import { createTempFolder, freePort, spawnRelay, upstreamOf } from '../../support/child-program.ts'
 import { hasNats, NatsServer } from '../../support/nats-server.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
@@ -171,8 +172,8 @@ describe('a relay with two workers', () => {
   })
 
   it('accepts a token of one worker in all of them', async (test) => {
-    const [key, headers] = ['one', { authorization: 'Bearer one' }]
-    const relay = await openRelay(test, await openBusyDevnet(test), { API_KEYS: key })
+    const headers = { authorization: `Bearer ${apiKey}` }
+    const relay = await openRelay(test, await openBusyDevnet(test), { API_KEYS: apiKey })
     const { json } = await fetchDocumented(`${relay.url}/v1/token`, { method: 'POST', headers })
     const { token } = json as { token: string }
     // One connection after the other goes to the next worker.

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Update } from '../../../src/protocol/updates.ts'
 import { mergeMetrics, openMetrics } from '../../../src/relay/metrics.ts'
 
 describe('a gauge that is measured', () => {
@@ -21,6 +22,23 @@ describe('a gauge that is measured', () => {
     symbol = 'TSLAc'
     expect((await metrics.text()).match(/^stocktape_nav_age_seconds.*$/gm)).toEqual(['stocktape_nav_age_seconds{symbol="TSLAc"} 3'])
   })
+})
+
+it('movements of the first 500 tokens are counted by symbol, and those of the others together', async () => {
+  const metrics = openMetrics()
+  const movements = Array.from({ length: 503 }, (_, token) => ({
+    type: 'mint',
+    symbol: `T${token}`,
+    key: 'k',
+    reference_value: '1.50',
+  }))
+  metrics.countPublished([...movements, ...movements].map((update) => ({ update: update as Update })))
+  const lines = (await metrics.text()).match(/^stocktape_movement_value_usd_total\{.*$/gm) ?? []
+  expect(lines).toHaveLength(501)
+  expect(lines.slice(-2)).toEqual([
+    'stocktape_movement_value_usd_total{symbol="T499",type="mint"} 3',
+    'stocktape_movement_value_usd_total{symbol="other",type="mint"} 9',
+  ])
 })
 
 it('metrics of several processes become one: what each holds is added, what all of them know is not', async () => {

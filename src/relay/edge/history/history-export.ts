@@ -67,6 +67,7 @@ export function openExport(
       for await (const frames of readAll({ tape, workQueue, isGone }, query)) {
         receipt?.add(frames)
         await outlet.send(frames.map(({ entry }) => entry.text))
+        listener.countSent(frames.length)
       }
       if (receipt) await outlet.send([receipt.line()])
       await outlet.finish()

@@ -46,7 +46,7 @@ export function openHttpEdge({ config, streams, parts, metrics, ...reports }: Ht
     nodeRoutes: parts.flatMap(({ routes }) => routes),
     listCacheControl: `${streams.keys ? 'private' : 'public'}, max-age=${Math.ceil(config.tokens.stocksRefreshMs / 1_000)}`,
     explorerUrl: edge.explorerUrl,
-    metrics: metrics.text,
+    metrics: own.metricsPort === undefined ? metrics.text : null,
     metricsToken: edge.metricsToken,
     onlyServiceRoutes: own.role === 'ingest',
   })

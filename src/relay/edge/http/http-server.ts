@@ -117,7 +117,7 @@ export async function listen(
     sendRawRefusal(socket, refusal)
   })
   const webSockets = serveWebSockets(server, requests, services)
-  await startListening(server, address)
+  await startListening(server, address, 'PORT')
   return {
     port: (server.address() as AddressInfo).port,
     close: async (withinMs) => {
@@ -158,13 +158,18 @@ async function closeServer(server: Server, connections: TcpConnections, withinMs
   clearInterval(idleTimer)
 }
 
-const startListening = (server: Server, { host, port }: ListenAddress): Promise<void> =>
+/** Rejects with a ListenError that names the setting of the port. */
+export const startListening = (
+  server: Server,
+  { host, port }: Pick<ListenAddress, 'host' | 'port'>,
+  setting: string,
+): Promise<void> =>
   new Promise((resolve, reject) => {
     server.once('error', (failure: NodeJS.ErrnoException) => {
       const why =
         failure.code === 'EADDRINUSE'
-          ? 'is in use: stop what listens there or set another PORT'
-          : `cannot be listened on (${failure.message}): set another HOST or PORT`
+          ? `is in use: stop what listens there or set another ${setting}`
+          : `cannot be listened on (${failure.message}): set another HOST or ${setting}`
       reject(new ListenError(`port ${port} on ${host} ${why}`))
     })
     server.listen({ port, host, backlog: ACCEPT_BACKLOG }, resolve)

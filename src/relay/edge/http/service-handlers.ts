@@ -1,7 +1,7 @@
 import type { ServiceStatus } from '../../../protocol/service-status.ts'
 import { hasBearerToken } from '../limits/authorizer.ts'
 import { type Handlers, sendJson } from './handler-basics.ts'
-import { metricsForbidden, sendRefusal, upgradeRequired } from './http-refusals.ts'
+import { metricsForbidden, sendRefusal, unknownPath, upgradeRequired } from './http-refusals.ts'
 
 const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 
@@ -9,7 +9,8 @@ const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 const foreignHeaders = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'origin']
 
 export type ServiceReports = {
-  readonly metrics: () => Promise<string>
+  /** Null if METRICS_PORT serves the metrics. */
+  readonly metrics: (() => Promise<string>) | null
   /** Access token that other machines need to read the metrics. */
   readonly metricsToken: string | undefined
   /** Returns the reasons why the relay is not ready; empty if it is ready. */
@@ -32,10 +33,11 @@ export const serviceHandlers = (reports: ServiceReports): Handlers<'socket' | 's
   },
   metrics: async (c) => {
     const { incoming } = c.env
-    const { metricsToken } = reports
+    const { metrics, metricsToken } = reports
+    if (metrics === null) throw unknownPath
     const isLocal =
       loopbackAddresses.has(incoming.socket.remoteAddress ?? '') && !foreignHeaders.some((name) => name in incoming.headers)
     if (!isLocal && !(metricsToken !== undefined && hasBearerToken(incoming, metricsToken))) throw metricsForbidden
-    return c.text(await reports.metrics())
+    return c.text(await metrics())
   },
 })

@@ -27,7 +27,7 @@ export class UnsentAnswers {
     this.#pending.set(socket, (this.#pending.get(socket) ?? 0) + 1)
     outgoing.once('close', () => {
       this.#pending.set(socket, (this.#pending.get(socket) ?? 1) - 1)
-      if (outgoing.statusCode >= 400) this.#countRefusal(outgoing.statusCode)
+      if (outgoing.statusCode >= 400) this.#countRefusal(outgoing.statusCode, outgoing.req)
     })
   }
 

@@ -66,8 +66,8 @@ export function serveWebSockets(
   requests: Pick<PipelinedRequests, 'release'>,
   { streams, webSocketRoutes, refusal: refusalOfAll = null }: WebSocketServices,
 ): { close(): void } {
-  const refuse = (socket: Duplex, refusal: Refusal): void => {
-    streams.countRefusal(refusal.code)
+  const refuse = (socket: Duplex, refusal: Refusal, incoming?: IncomingMessage): void => {
+    streams.countRefusal(refusal.code, incoming)
     sendRawRefusal(socket, refusal)
   }
   const servers = [streamRoute(streams), ...webSocketRoutes].map((route) => ({ route, server: openWebSocketServer(route, refuse) }))
@@ -78,14 +78,14 @@ export function serveWebSockets(
     if (incoming.httpVersion !== '1.1') return refuse(socket, wrongHttpVersion)
     if (!url) return refuse(socket, unreadableAddress)
     if (refusalOfAll) return refuse(socket, refusalOfAll)
-    if (streams.edge.hub.isDraining) return refuse(socket, goingAway)
+    if (streams.edge.hub.isDraining) return refuse(socket, goingAway, incoming)
     const target = byPath.get(url.pathname)
-    if (!target) return refuse(socket, unknownWebSocketPath([...byPath.keys()]))
+    if (!target) return refuse(socket, unknownWebSocketPath([...byPath.keys()]), incoming)
     const query = url.searchParams
     const address = streams.clientAddressOf(incoming)
     const forbidden = streams.authorize(incoming, query)
     const refusal = target.route.refusalFor(address, forbidden)
-    if (refusal) return refuse(socket, refusal)
+    if (refusal) return refuse(socket, refusal, incoming)
     const mayWait = mayAuthenticate(incoming, query, forbidden)
     const compression = negotiateCompression(incoming, target.route)
     const client = { query, lastEventId: lastEventIdOf(incoming), address, compression, forbidden, mayAuthenticate: mayWait }

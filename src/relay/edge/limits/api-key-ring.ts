@@ -15,6 +15,11 @@ const NAME_CHARS = 16
 const ACCESS_TOKEN = /^t\.([0-9a-f]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
 const CLIENT_PREFIX = 'key:'
 
+/** Counts of an API key since it was read: requests, those that were refused, and what its ended connections were sent. */
+type KeyUsage = { requests: number; refusals: number; messages: number; bytes: number }
+
+type RingKey = KeyEntry & { readonly usage: KeyUsage }
+
 type ApiKeyRingOptions = {
   readonly apiKeys: readonly KeyEntry[]
   readonly apiKeysFile: string | undefined
@@ -29,13 +34,13 @@ type ApiKeyRingOptions = {
 /** The API keys that are valid now. A client with an API key is counted under a name that does not reveal the API key. */
 export class ApiKeyRing {
   readonly #options: ApiKeyRingOptions
-  #byClient: ReadonlyMap<string, KeyEntry>
+  #byClient: ReadonlyMap<string, RingKey> = new Map()
   #fileText: string | null = null
   readonly #timer: NodeJS.Timeout | null = null
 
   constructor(options: ApiKeyRingOptions) {
     this.#options = options
-    this.#byClient = byClient(options.apiKeys)
+    this.#byClient = this.#ringOf(options.apiKeys)
     const { apiKeysFile: file } = options
     if (file === undefined) {
       options.log('api_keys_read', { keys: this.#byClient.size })
@@ -60,6 +65,14 @@ export class ApiKeyRing {
     return this.clientOfApiKey(given) ?? this.#clientOfAccessToken(given)
   }
 
+  /** Returns the client of a request that gives this API key or access token, and counts the request; null if that is not valid. */
+  admit(given: string): string | null {
+    const client = this.clientOf(given)
+    const usage = client === null ? undefined : this.usageOf(client)
+    if (usage) usage.requests += 1
+    return client
+  }
+
   /** Returns the client of an API key. Compares with every API key, so that the duration reveals nothing. */
   clientOfApiKey(given: string): string | null {
     const digest = digestOf(given)
@@ -70,6 +83,20 @@ export class ApiKeyRing {
 
   limitsOf(client: string): KeyLimits | undefined {
     return this.#byClient.get(client)?.limits
+  }
+
+  /** Counts a refused request, if the client is that of an API key. */
+  countRefusal(client: string): void {
+    const usage = this.usageOf(client)
+    if (usage) usage.refusals += 1
+  }
+
+  usageOf(client: string): KeyUsage | undefined {
+    return this.#byClient.get(client)?.usage
+  }
+
+  get clients(): ReadonlyMap<string, Pick<RingKey, 'name' | 'usage'>> {
+    return this.#byClient
   }
 
   /** Makes an access token, which replaces the client's API key for a minute, in each process that has API key and secret. */
@@ -102,19 +129,22 @@ export class ApiKeyRing {
 
   #take(text: string): void {
     if (text === this.#fileText) return
-    const current = byClient([...this.#options.apiKeys, ...keyEntriesOfFile(text)])
+    const { apiKeys } = this.#options
+    const current = this.#ringOf([...apiKeys, ...keyEntriesOfFile(text, apiKeys)])
     this.#fileText = text
     const revoked = new Set([...this.#byClient.keys()].filter((client) => !current.has(client)))
     this.#byClient = current
     this.#options.log('api_keys_read', { keys: current.size, removed: revoked.size })
     if (revoked.size > 0) this.#options.onRevoked(revoked)
   }
-}
 
-const byClient = (entries: readonly KeyEntry[]): ReadonlyMap<string, KeyEntry> =>
-  new Map(
-    entries.map((entry) => [
-      CLIENT_PREFIX + digestOf(`name ${entry.digest.toString('hex')}`).toString('hex', 0, NAME_CHARS / 2),
-      entry,
-    ]),
-  )
+  /** Returns the keys by their clients. A key that was valid before keeps its counts. */
+  #ringOf(entries: readonly KeyEntry[]): ReadonlyMap<string, RingKey> {
+    return new Map(
+      entries.map((entry) => {
+        const client = CLIENT_PREFIX + digestOf(`name ${entry.digest.toString('hex')}`).toString('hex', 0, NAME_CHARS / 2)
+        return [client, { ...entry, usage: this.usageOf(client) ?? { requests: 0, refusals: 0, messages: 0, bytes: 0 } }]
+      }),
+    )
+  }
+}

@@ -23,7 +23,7 @@ export function createAuthorizer(origins: readonly string[] | undefined, keys: A
     }
     if (!keys) return null
     const key = givenApiKeyOf(incoming, query)
-    return key !== null && keys.clientOf(key) !== null ? null : apiKeyRequired
+    return key !== null && keys.admit(key) !== null ? null : apiKeyRequired
   }
 }
 

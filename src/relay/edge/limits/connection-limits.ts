@@ -32,6 +32,11 @@ export class ConnectionLimits {
     this.#bounds = bounds
   }
 
+  /** Returns the number of connections of an address in this process. */
+  countOf(address: string): number {
+    return this.#usageByAddress.get(address)?.listeners ?? 0
+  }
+
   /** Returns the limit that another connection from this address would exceed; null if there is room. */
   exceededLimit(address: string): Extract<CloseReason, 'full' | 'too_many_connections'> | null {
     const { maxClients, sharedUsage: shared, limitsOf } = this.#bounds

@@ -41,6 +41,6 @@ export type StreamServices = {
   readonly keys: ApiKeyRing | null
   readonly compression: boolean
   readonly warn: WriteLine
-  /** Receives the HTTP status of each refusal, or `none` if the connection is closed without an answer. */
-  readonly countRefusal: (code: number | 'none') => void
+  /** Receives the HTTP status of each refusal with its request, or `none` if the connection is closed without an answer. */
+  readonly countRefusal: (code: number | 'none', incoming?: IncomingMessage) => void
 }

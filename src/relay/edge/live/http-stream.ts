@@ -52,7 +52,7 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
   } catch (failure) {
     const event = failure instanceof Refusal ? refusalEvent(failure, streams, request) : null
     if (event === null) throw failure
-    if (failure instanceof Refusal) streams.countRefusal(failure.code)
+    if (failure instanceof Refusal) streams.countRefusal(failure.code, request.incoming)
     request.outgoing.writeHead(200, headersOf('sse'))
     request.outgoing.end(event)
   }

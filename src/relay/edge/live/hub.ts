@@ -47,9 +47,9 @@ type Options = ConnectionBounds &
     readonly counters: {
       connected(transport: Transport): void
       /** `client` means that the client ended the connection. */
-      disconnected(transport: Transport, reason: CloseReason | 'client', aliveMs: number): void
+      disconnected(listener: Listener, reason: CloseReason | 'client', aliveMs: number): void
       /** A connection was ended before it became a listener. */
-      refused(transport: Transport, reason: CloseReason): void
+      refused(listener: Listener, reason: CloseReason): void
       gap(reason: NoticeOf<'gap'>['reason']): void
       delivered(entries: readonly Entry[]): void
       /** Reports the bytes of memory that backlogs hold. */
@@ -144,6 +144,10 @@ export class Hub {
     this.#options.counters.gap(reason)
   }
 
+  get listeners(): Iterable<Listener> {
+    return this.#listeners
+  }
+
   measure() {
     const load = { audiences: this.#audiences.audienceCount, unsentBytes: 0, replays: 0, replayBytes: 0 }
     for (const { state, outlet } of this.#listeners) {
@@ -180,13 +184,13 @@ export class Hub {
     this.#backlogs.updateOf(listener)
     this.#audiences.remove(listener)
     if (!this.#listeners.delete(listener)) {
-      if (reason !== 'client') this.#options.counters.refused(listener.transport, reason)
+      if (reason !== 'client') this.#options.counters.refused(listener, reason)
       return
     }
     this.connectionLimits.remove(listener)
     this.#listenerCounts[listener.transport] -= 1
     this.#options.sharedUsage?.change(countName(listener.transport), -1)
-    this.#options.counters.disconnected(listener.transport, reason, this.#options.uptime() - listener.openedAt)
+    this.#options.counters.disconnected(listener, reason, this.#options.uptime() - listener.openedAt)
   }
 
   disconnect(listener: Listener, reason: CloseReason): void {

@@ -43,6 +43,8 @@ export class Listener {
   #replayEnd = 0
   #takenBytes = 0
   #lastProgressAt: number
+  /** Bytes that the socket had taken before, for earlier answers. */
+  readonly #bytesBefore: number
 
   constructor(
     init: Pick<Listener, 'id' | 'transport' | 'address' | 'outlet' | 'heartbeatMs' | 'options'> & {
@@ -60,6 +62,7 @@ export class Listener {
     this.heartbeatDueAt = init.uptime + (init.heartbeatMs ?? 0)
     this.openedAt = init.uptime
     this.#lastProgressAt = init.uptime
+    this.#bytesBefore = init.outlet.takenBytes
   }
 
   setHeartbeat(ms: number, uptime: number): void {
@@ -74,6 +77,10 @@ export class Listener {
 
   get sent(): number {
     return this.#sent + this.#audience.sent
+  }
+
+  get sentBytes(): number {
+    return this.outlet.takenBytes - this.#bytesBefore
   }
 
   /** Takes the listener out of its audience, after all updates up to this position were sent or did not match. */
@@ -115,8 +122,12 @@ export class Listener {
   /** Sends `count` updates up to a position. The bytes must be encoded for the transport of the listener. */
   send(bytes: Buffer, seq: number, count: number, n: number | null = null): void {
     this.outlet.write(bytes)
-    this.#sent += count
+    this.countSent(count)
     this.advance(seq, n)
+  }
+
+  countSent(count: number): void {
+    this.#sent += count
   }
 
   /** Records that all updates up to this position were sent or did not match. */

@@ -3,15 +3,16 @@ import type { IncomingMessage } from 'node:http'
 import { isWithin, type RecurringWindow } from '../../../lib/fault-settings.ts'
 import { version } from '../../../lib/version.ts'
 import { closeCodeOf } from '../../../protocol/close-codes.ts'
-import { type KeyLimits, randomTokenSecret } from '../../config/api-key-settings.ts'
+import { randomTokenSecret } from '../../config/api-key-settings.ts'
 import type { Config } from '../../config/config.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { Metrics } from '../../metrics.ts'
 import { demoNote } from '../../tape/notes.ts'
 import type { Entry } from '../../tape/tape.ts'
 import { ApiKeyRing } from '../limits/api-key-ring.ts'
-import { createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
+import { apiKeyRequired, createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
 import { clientAddressOf } from '../limits/client-address.ts'
+import { SentTotals } from '../limits/sent-totals.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
 import { CurrentState } from '../select/current-state.ts'
 import type { EdgeContext, StreamServices } from './edge-context.ts'
@@ -49,8 +50,8 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
   const needsKeys = apiKeys.length > 0 || apiKeysFile !== undefined
   const keys = needsKeys ? new ApiKeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, log, onRevoked }) : null
-  const limitsOf = (client: string) => keys?.limitsOf(client)
-  const hub = openHub(inputs, current, limitsOf)
+  const sentTotals = new SentTotals(keys)
+  const hub = openHub(inputs, current, { keys, sentTotals })
   revocations.push((clients) => hub.disconnectAll(clients))
   const streams: StreamServices = {
     edge: openContext(inputs, current, hub),
@@ -58,7 +59,10 @@ export function openLiveEdge(inputs: LiveInputs) {
     createConnectionId: randomUUID,
     compression: config.edge.compression,
     warn,
-    countRefusal: (code) => inputs.metrics.refusals.inc({ code }),
+    countRefusal: (code, incoming) => {
+      inputs.metrics.refusals.inc({ code })
+      if (code !== apiKeyRequired.code && incoming) keys?.countRefusal(keyClientOf(incoming, keys) ?? '')
+    },
     authorize: createAuthorizer(config.edge.origins, keys),
     keys,
     clientAddressOf: (incoming) =>
@@ -72,10 +76,11 @@ export function openLiveEdge(inputs: LiveInputs) {
   const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
   return {
     streams,
+    sentTotals,
     current,
     connections: hub.connectionLimits,
     addressOf: streams.clientAddressOf,
-    limitsOf,
+    limitsOf: limitsOf(keys),
     /** Calls back with the clients whose API keys were removed. */
     onRevoked: (revoke: (clients: ReadonlySet<string>) => void) => void revocations.push(revoke),
     /** Resolves when the first token list has been read, so that symbols can be named. */
@@ -117,13 +122,19 @@ function keyClientOf(incoming: IncomingMessage, keys: ApiKeyRing | null): string
   return key === null ? null : keys.clientOf(key)
 }
 
-function openHub(inputs: LiveInputs, current: CurrentState, limitsOf: (client: string) => KeyLimits | undefined): Hub {
+const limitsOf = (keys: ApiKeyRing | null) => (client: string) => keys?.limitsOf(client)
+
+function openHub(
+  inputs: LiveInputs,
+  current: CurrentState,
+  { keys, sentTotals }: { readonly keys: ApiKeyRing | null; readonly sentTotals: SentTotals },
+): Hub {
   const { config, metrics, wallTime, log } = inputs
   return new Hub({
     ...inputs,
     ...config.edge,
     current,
-    limitsOf,
+    limitsOf: limitsOf(keys),
     workers: config.process.workers,
     isOneOfMany: isOneOfMany(config),
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
@@ -132,11 +143,16 @@ function openHub(inputs: LiveInputs, current: CurrentState, limitsOf: (client: s
         metrics.listeners.inc({ transport })
         log('client_connected', { transport })
       },
-      disconnected: (transport, reason, aliveMs) => {
+      disconnected: (listener, reason, aliveMs) => {
+        const { transport } = listener
         metrics.countDisconnect(transport, reason, closeCodeOf(reason))
         log('client_ended', { transport, reason, alive_ms: Math.round(aliveMs) })
+        sentTotals.end(listener)
       },
-      refused: (transport, reason) => metrics.disconnects.inc({ transport, reason, code: closeCodeOf(reason) }),
+      refused: ({ transport, address }, reason) => {
+        metrics.disconnects.inc({ transport, reason, code: closeCodeOf(reason) })
+        keys?.countRefusal(address)
+      },
       gap: (reason) => metrics.gaps.inc({ reason }),
       delivered: countDeliveries(metrics.deliverySeconds, wallTime),
       held: (bytes) => metrics.heldBytes.set(bytes),

@@ -305,7 +305,7 @@ export class WebSocketSession implements WebSocketEvents {
 function clientOf(text: string, keys: StreamServices['keys']): string | null {
   try {
     const request = readRequest(text)
-    return request.type === 'auth' ? (keys?.clientOf(request.key) ?? null) : null
+    return request.type === 'auth' ? (keys?.admit(request.key) ?? null) : null
   } catch {
     return null
   }

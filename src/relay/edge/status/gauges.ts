@@ -1,14 +1,14 @@
 import { SourceName } from '../../../protocol/fields.ts'
 import type { Metrics, Sample } from '../../metrics.ts'
-import { navAt } from '../../tokens/nav.ts'
-import { mainQuote } from '../../tokens/quotes.ts'
-import type { EdgeContext } from '../live/edge-context.ts'
+import type { Sender, SentTotals } from '../limits/sent-totals.ts'
+import type { StreamServices } from '../live/edge-context.ts'
+import { measureMarket } from './market-gauges.ts'
 
-/** Limit of the tokens with their own series of metrics. The counts by NAV state include all tokens. */
-const NAV_SERIES_BOUND = 1_000
+type Clients = { readonly streams: Pick<StreamServices, 'edge' | 'keys'>; readonly sentTotals: SentTotals }
 
-/** Connects the gauges of source, chain, tokens and listeners, which are measured whenever the metrics are read. */
-export function measureState(metrics: Metrics, context: EdgeContext): void {
+/** Connects the gauges of source, chain, tokens and clients. `rpcClients` are the connected clients that are no listeners. */
+export function measureState(metrics: Metrics, clients: Clients, rpcClients: () => Iterable<Sender>): void {
+  const { edge: context } = clients.streams
   const { hub, current, now } = context
   const ageOf = (time: number) => Math.max(0, now() - time) / 1_000
   metrics.source.measureBy(() => SourceName.options.map((source): Sample => [{ source }, current.source === source ? 1 : 0]))
@@ -21,31 +21,27 @@ export function measureState(metrics: Metrics, context: EdgeContext): void {
     current.head.sealed === null || !current.newestSettled ? null : Math.max(0, current.head.sealed - current.newestSettled.number),
   )
   metrics.listAge.measureBy(() => (current.listReadAt === null ? null : ageOf(current.listReadAt)))
-  measureTokens(metrics, context)
-  metrics.audiences.measureBy(() => hub.measure().audiences)
-  metrics.unsentBytes.measureBy(() => hub.measure().unsentBytes)
-  metrics.replays.measureBy(() => hub.measure().replays)
-  metrics.replayBytes.measureBy(() => hub.measure().replayBytes)
+  measureMarket(metrics, context)
+  const load = metrics.oncePerReading(() => hub.measure())
+  metrics.audiences.measureBy(() => load().audiences)
+  metrics.unsentBytes.measureBy(() => load().unsentBytes)
+  metrics.replays.measureBy(() => load().replays)
+  metrics.replayBytes.measureBy(() => load().replayBytes)
+  measureSent(metrics, clients, rpcClients)
 }
 
-function measureTokens(metrics: Metrics, { current, now, wallTime, navStaleAfterMs }: EdgeContext): void {
-  const navs = () =>
-    (current.listed ?? []).map(({ symbol, address, navReading, frozen }) => ({
-      ...{ symbol, address, nav: navAt(navReading, wallTime(), navStaleAfterMs, frozen) },
-    }))
-  const firstNavs = () => navs().slice(0, NAV_SERIES_BOUND)
-  metrics.tokens.measureBy(() => {
-    const counts = Map.groupBy(navs(), ({ nav }) => nav.state)
-    return [...counts].map(([nav_state, ofState]): Sample => [{ nav_state }, ofState.length])
-  })
-  metrics.navAge.measureBy(() =>
-    firstNavs().flatMap(({ symbol, nav }): Sample[] => (nav.age_s === null ? [] : [[{ symbol }, nav.age_s]])),
-  )
-  metrics.navState.measureBy(() => firstNavs().map(({ symbol, nav }): Sample => [{ symbol, state: nav.state }, 1]))
-  metrics.quoteAge.measureBy(() =>
-    firstNavs().flatMap(({ symbol, address }): Sample[] => {
-      const timestamp = mainQuote(current.quotesOf(address))?.block.timestamp
-      return timestamp ? [[{ symbol }, Math.max(0, now() - Date.parse(timestamp)) / 1_000]] : []
-    }),
-  )
+function measureSent(metrics: Metrics, { streams, sentTotals }: Clients, rpcClients: () => Iterable<Sender>): void {
+  const { edge, keys } = streams
+  const { hub } = edge
+  const totals = metrics.oncePerReading(() => sentTotals.measure([...hub.listeners, ...rpcClients()]))
+  metrics.sentMessages.measureBy(() => [...totals().byTransport].map(([transport, { messages }]) => [{ transport }, messages]))
+  metrics.sentBytes.measureBy(() => [...totals().byTransport].map(([transport, { bytes }]) => [{ transport }, bytes]))
+  if (!keys) return
+  const byKey = (read: (client: string) => number) => () =>
+    [...keys.clients].map(([client, { name }]): Sample => [{ key: name }, read(client)])
+  metrics.keyClients.measureBy(byKey((client) => hub.connectionLimits.countOf(client)))
+  metrics.keyRequests.measureBy(byKey((client) => keys.usageOf(client)?.requests ?? 0))
+  metrics.keyRefusals.measureBy(byKey((client) => keys.usageOf(client)?.refusals ?? 0))
+  metrics.keyMessages.measureBy(byKey((client) => totals().byClient.get(client)?.messages ?? 0))
+  metrics.keyBytes.measureBy(byKey((client) => totals().byClient.get(client)?.bytes ?? 0))
 }

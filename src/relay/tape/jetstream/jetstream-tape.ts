@@ -95,6 +95,11 @@ export class JetStreamTape extends StoredTape {
     return !this.#point.isComplete || this.#silentMs > SILENCE_BOUND_MS || this.#pending > PENDING_BOUND
   }
 
+  /** Number of messages of the stream that this process has not received. */
+  get lag(): number {
+    return this.#pending
+  }
+
   /** Time since the last batch of a leader; infinite once that leader has stopped. */
   get #silentMs(): number {
     return this.#point.hasResigned ? Number.POSITIVE_INFINITY : this.#options.uptime() - this.#heardAt

@@ -1,10 +1,14 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { digestOf } from '../../../../src/relay/config/api-key-settings.ts'
 import { type Config, readConfig } from '../../../../src/relay/config/config.ts'
 import { renamed } from '../../../../src/relay/config/former-or-unknown-settings.ts'
 import { codeNameOf, flagOf, settings } from '../../../../src/relay/config/settings.ts'
+import { apiKey, otherApiKey } from '../../../support/api-keys.ts'
 
 type Env = Readonly<Record<string, string>>
 
@@ -89,25 +93,40 @@ describe('a setting', () => {
   })
 
   it('may be a list of origins or of keys', () => {
-    const config = configOf([], { ORIGINS: 'https://A.example/, http://localhost:3000', API_KEYS: 'one,two' })
+    const config = configOf([], { ORIGINS: 'https://A.example/, http://localhost:3000', API_KEYS: `${apiKey},${otherApiKey}` })
     expect(config.origins).toEqual(['https://a.example', 'http://localhost:3000'])
-    expect(config.apiKeys).toEqual(['one', 'two'].map((key) => ({ digest: digestOf(key), limits: {} })))
+    expect(config.apiKeys?.map(({ digest }) => digest)).toEqual([apiKey, otherApiKey].map(digestOf))
   })
 
-  it('may be keys by their hashes, with limits', () => {
+  it('may be keys by their hashes, with names and limits', () => {
     const hash = digestOf('one').toString('hex')
-    expect(configOf([], { API_KEYS: `sha256:${hash} clients=5 rpc_rate=100, two replays=4` }).apiKeys).toEqual([
-      { digest: digestOf('one'), limits: { clients: 5, rpc_rate: 100 } },
-      { digest: digestOf('two'), limits: { replays: 4 } },
+    expect(configOf([], { API_KEYS: `sha256:${hash} clients=5 rpc_rate=100, ${apiKey} replays=4 name=desk-2` }).apiKeys).toEqual([
+      { digest: digestOf('one'), name: hash.slice(0, 8), limits: { clients: 5, rpc_rate: 100 } },
+      { digest: digestOf(apiKey), name: 'desk-2', limits: { replays: 4 } },
     ])
   })
 
-  it.each(['sha256:abc', 'one clients=0', 'one clients=', 'one speed=5', 'one clients=5 two'])(
-    'of a key is refused: %s',
-    (text) => {
-      expect(configErrorsOf([], { API_KEYS: text })).toEqual([expect.stringMatching(/^API_KEYS must be letters/)])
-    },
-  )
+  it('of more than 1,000 keys is refused, at the first that is too many', () => {
+    const keys = Array.from({ length: 1_001 }, (_, index) => `${apiKey}-${index}`)
+    expect(configOf([], { API_KEYS: keys.slice(1).join() }).apiKeys).toHaveLength(1_000)
+    expect(configErrorsOf([], { API_KEYS: keys.join() })).toEqual([expect.stringMatching(/^API_KEYS entry 1001 must not be there/)])
+  })
+
+  it.each([
+    ['sha256:abc', 'must be a key: 16 or more'],
+    ['k'.repeat(15), 'must be a key: 16 or more'],
+    [`${apiKey} clients=0`, 'may have, after its key, name= '],
+    [`${apiKey} clients=`, 'may have, after its key, name= '],
+    [`${apiKey} speed=5`, 'may have, after its key, name= '],
+    [`${apiKey} name=a.b`, 'may have, after its key, name= '],
+    [`${apiKey} clients=5 two`, 'may have, after its key, name= '],
+    [`sha256:${digestOf(otherApiKey).toString('hex')}`, 'must not have the key or the name of another: it has that of entry 1'],
+    [`${apiKey} name=desk`, 'must not have the key or the name of another: it has that of entry 1'],
+  ])('of a key is refused, and its place named: %s', (text, mistake) => {
+    const lines = configErrorsOf([], { API_KEYS: `${otherApiKey} name=desk,${text}` })
+    expect(lines).toEqual([expect.stringContaining(`API_KEYS entry 2 ${mistake}`)])
+    expect(lines.join()).not.toContain(text)
+  })
 
   it.each([
     ['the built-in chain', {}, undefined, ':memory:'],
@@ -143,9 +162,12 @@ describe('a setting', () => {
 })
 
 describe('a bad value', () => {
-  it.each(['API_KEYS', 'METRICS_TOKEN'])('of %s is not printed, because it is a secret', (name) => {
-    const lines = configErrorsOf([], { [name]: 'almost a secret' })
-    expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name} must be letters`))])
+  it.each([
+    ['API_KEYS', 'entry 1 may have'],
+    ['METRICS_TOKEN', 'must be letters'],
+  ])('of %s is not printed, because it is a secret', (name, mistake) => {
+    const lines = configErrorsOf([], { [name]: 'almost-certainly a secret' })
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name} ${mistake}`))])
     expect(lines.join()).not.toContain('almost')
   })
 
@@ -161,8 +183,15 @@ describe('a bad value', () => {
       expect.stringMatching(/^API_KEYS_FILE must be a file that can be read \(ENOENT\)/),
     ])
     const lines = configErrorsOf([], { API_KEYS_FILE: fileURLToPath(import.meta.url) })
-    expect(lines).toEqual([expect.stringMatching(/^API_KEYS_FILE names a file whose lines must be letters/)])
+    expect(lines).toEqual([expect.stringMatching(/^API_KEYS_FILE names a file of which line 1 must be a key/)])
     expect(lines.join()).not.toContain('import')
+    const folder = mkdtempSync(join(tmpdir(), 'stocktape-keys-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const file = join(folder, 'keys')
+    writeFileSync(file, `# people\n\n${apiKey}\n`)
+    expect(configErrorsOf([], { API_KEYS: apiKey, API_KEYS_FILE: file })).toEqual([
+      'API_KEYS_FILE names a file of which line 3 must not have the key or the name of another: it has that of API_KEYS',
+    ])
   })
 
   const stocks = { STOCKS_API_URL: 'https://api.example' }
@@ -245,7 +274,7 @@ describe('a bad value', () => {
     fc.assert(
       fc.property(fc.constantFrom(...names), fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }), (name, value) => {
         for (const line of configErrorsOf([], { [name]: value })) {
-          expect(line).toMatch(/^[A-Z_]+ (must|is missing|names)/)
+          expect(line).toMatch(/^[A-Z_]+ (must|is missing|names|entry \d+ (must|may))/)
           expect(line.split(/[\n\r]/)).toHaveLength(1)
         }
       }),
@@ -267,6 +296,11 @@ describe('settings that contradict each other', () => {
   ])('are faults and an upstream: %o', (env, name) => {
     const line = `FAULTS works only with the built-in chain: leave it out, or leave out ${name}`
     expect(configErrorsOf(['--faults', 'drop=5%'], env)).toEqual([line])
+  })
+
+  it('are an access token for the metrics and a port that needs none', () => {
+    const line = 'METRICS_TOKEN has no effect with METRICS_PORT, which needs none: leave one of them out'
+    expect(configErrorsOf([], { METRICS_PORT: '9100', METRICS_TOKEN: 'secret' })).toEqual([line])
   })
 
   it('are not the fault gap and a long tape, which it shortens', () => {

@@ -6,7 +6,7 @@ import { openMetrics } from '../../../../src/relay/metrics.ts'
 import { openTape } from '../../../../src/relay/tape/open-tape.ts'
 import { hasNats, NatsServer } from '../../../support/nats-server.ts'
 
-it.skipIf(!hasNats)('a tape over NATS that leads before anybody asks says so to who asks later', async () => {
+it.skipIf(!hasNats)('a tape over NATS that leads before anybody asks says so to who asks later, and in its metrics', async () => {
   const nats = await NatsServer.start()
   onTestFinished(() => nats.remove())
   const parsed = readConfig([], { NATS_URL: nats.url, DATA_DIR: ':memory:' })
@@ -17,6 +17,11 @@ it.skipIf(!hasNats)('a tape over NATS that leads before anybody asks says so to 
     ...{ uptime: () => performance.now(), clock: asyncScheduler, log: () => {}, onReset: () => {}, onFailure: () => {} },
   })
   onTestFinished(() => close())
-  await vi.waitFor(async () => expect(await metrics.text()).toContain('stocktape_leads 1'))
+  const waitForMetric = (line: string) => vi.waitFor(async () => expect(await metrics.text()).toContain(line))
+  await waitForMetric('stocktape_leads 1')
+  await waitForMetric('stocktape_nats_connected 1')
+  await waitForMetric('stocktape_nats_lag_messages 0')
   expect(leadership && (await firstValueFrom(leadership))).toBe(true)
+  await nats.kill()
+  await waitForMetric('stocktape_nats_connected 0')
 })

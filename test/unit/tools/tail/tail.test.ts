@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { apiKey } from '../../../support/api-keys.ts'
 import { ChildProgram, freePort } from '../../../support/child-program.ts'
 import { needPrograms } from '../../../support/debian-programs.ts'
 import { openDevnet, openRelayFor, openTestStack, transfer } from '../../../support/test-stack.ts'
@@ -41,8 +42,8 @@ it('the tail command with --json prints the messages as on the wire, and nothing
 })
 
 it('the tail command takes a key, and exits with 0 when the reader of its pipe leaves', async () => {
-  const stack = await openTestStack({ API_KEYS: 'one' })
-  const tailToHead = `"${process.execPath}" src/main.ts tail AAPLc --url ${stack.relay.url} --key one; echo "exit code $?" >&2`
+  const stack = await openTestStack({ API_KEYS: apiKey })
+  const tailToHead = `"${process.execPath}" src/main.ts tail AAPLc --url ${stack.relay.url} --key ${apiKey}; echo "exit code $?" >&2`
   const program = start(['sh', '-c', `{ ${tailToHead}; } | head -n 1`])
   await program.waitForOutput('stdout', /\n/)
   // A write to the pipe shows that the reader has left.
@@ -56,7 +57,7 @@ it('the tail command takes a key, and exits with 0 when the reader of its pipe l
 
 it('the tail command reports a mistake in one line, with code 2, and a relay that is away with code 1', async () => {
   const stack = await openTestStack()
-  const keyed = await openTestStack({ API_KEYS: 'one' })
+  const keyed = await openTestStack({ API_KEYS: apiKey })
   const unusedUrl = `http://127.0.0.1:${await freePort()}`
   const cases: [readonly string[], RegExp, number][] = [
     [['APPL', '--url', stack.relay.url], /^stocktape tail: No tokenized stock 'APPL'. Did you mean AAPLc\?\n$/, 2],

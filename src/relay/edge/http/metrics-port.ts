@@ -1,0 +1,25 @@
+import { createServer } from 'node:http'
+import { routes } from '../../../protocol/routes.ts'
+import { internalError } from '../transport/shared-refusals.ts'
+import { refusalHeaders, unknownPath } from './http-refusals.ts'
+import { startListening } from './http-server.ts'
+
+/** Limits of a client that reads metrics, and of the number of such clients. */
+const BOUNDS_MS = { headersTimeout: 5_000, requestTimeout: 5_000, keepAliveTimeout: 60_000, connectionsCheckingInterval: 1_000 }
+const CONNECTIONS_BOUND = 32
+
+type MetricsPort = { readonly host: string; readonly port: number; readonly text: () => Promise<string> }
+
+/** Serves the metrics, and nothing else, to everybody who reaches the port. It is open until the process ends. */
+export async function openMetricsPort({ text, ...address }: MetricsPort): Promise<void> {
+  const server = createServer(BOUNDS_MS, ({ method = '', url = '' }, outgoing) => {
+    const refuse = ({ code, record }: typeof unknownPath) => outgoing.writeHead(code, refusalHeaders).end(JSON.stringify(record))
+    if (!['GET', 'HEAD'].includes(method) || url.split('?')[0] !== routes.metrics.path) return void refuse(unknownPath)
+    text().then(
+      (body) => outgoing.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }).end(body),
+      () => refuse(internalError),
+    )
+  })
+  server.maxConnections = CONNECTIONS_BOUND
+  await startListening(server, address, 'METRICS_PORT')
+}
