@@ -7,6 +7,8 @@ const CLOCK_SEQ_BOUND = 2 ** 52
 export const SEQ_BOUND = 2 ** 53 - 2 ** 50
 /** Limit of the numbers that a crash can lose: those in memory while the disk fails, and those in an unflushed log. */
 export const LOST_BOUND = 131_072
+/** Limit of the numbers that a run skips if its start is not on the disk: those of about two hours. */
+const SKIPPED_BOUND = 2 ** 33
 /** Least difference between the stored time and the wall time of an update that counts as a step of the clock. */
 const STEP_MS = 1_000
 
@@ -55,6 +57,12 @@ export function firstSeqOfRun(end: number, sinceEpochMs: number, isFirst: boolea
   const least = end + 1 + (isFirst ? 0 : LOST_BOUND)
   return microseconds <= CLOCK_SEQ_BOUND ? Math.max(least, microseconds) : least
 }
+
+/**
+ * Returns how many numbers a run skips if its start is not on the disk. The next run may begin at the same number, if the clock is
+ * behind the tape, and must not give the same ones: time goes on between the two.
+ */
+export const skippedIfUnknown = (wallTimeMs: number): number => Math.floor(wallTimeMs * 1_000) % SKIPPED_BOUND
 
 /**
  * Stored times omit the steps of the wall clock during a run. After a step forward they are too old for the next run, which would

@@ -10,7 +10,7 @@ import { TapeIndex } from './index/tape-index.ts'
 import { type ChannelSeqs, LastSeqs } from './last-seqs.ts'
 import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './lookup-subject.ts'
 import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
-import { addClockSteps, Runs } from './runs.ts'
+import { addClockSteps, Runs, skippedIfUnknown } from './runs.ts'
 import {
   type CountEstimate,
   type Entry,
@@ -124,11 +124,13 @@ export abstract class StoredTape implements SearchableTape {
   reach?(seq: number): Promise<boolean>
   abstract append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
 
-  /** Begins a run at the number `first`. That start is on the disk before anybody receives an update of the run. */
+  /** Begins a run at the number `first`, or later if its start cannot be on the disk before anybody receives an update of it. */
   protected beginRun(first: number): void {
     this.#next = first
     this.#inTransaction(() => this.#runs.begin(first, this.oldest(), this.#end))
     this.#flush(() => this.#checkpoints.complete())
+    const { now, wallTime = now } = this.#options
+    if (!this.isInFile) this.#next += skippedIfUnknown(wallTime())
   }
 
   /** Gives drafts the next numbers. Unless `write` stores them, the next call gives the same numbers again. */

@@ -2,18 +2,22 @@ import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Draft } from '../../../../src/protocol/updates.ts'
 import { EmbeddedTape, openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import { defineNote, Notes } from '../../../../src/relay/tape/notes.ts'
+import { LOST_BOUND } from '../../../../src/relay/tape/runs.ts'
 import { openStoredTape, type StoredTape } from '../../../../src/relay/tape/stored-tape.ts'
 import { type Entry, TapeError } from '../../../../src/relay/tape/tape.ts'
+import { WalCheckpoints } from '../../../../src/relay/tape/wal-checkpoints.ts'
 import { batchesOf, TapeActions } from '../edge/arbitrary-tape.ts'
 import { createOwnFolder, unboundedOptions } from './test-tape.ts'
 import { apple, navChange, otherLog, transfer } from './update-drafts.ts'
 
 const at = Date.parse('2026-11-20T12:00:00Z')
 const head = defineNote<number>('head')
+/** SQLite's code for a flush that failed. */
+const IOERR_FSYNC = 1_034
 /** SQLite's own default. */
 const UNBOUNDED_PAGES = 4_294_967_294
 
@@ -62,6 +66,32 @@ async function appendUntilFull(tape: StoredTape): Promise<readonly Entry[]> {
 
 const textsOf = (entries: readonly Entry[]) => entries.map(({ text }) => text)
 const allOf = (tape: StoredTape) => textsOf(tape.readAfter(0, 100_000))
+
+it('two starts while the disk fails give different numbers, even if the clock is behind the tape', async () => {
+  const { open, clock } = openOnSmallDisk()
+  const first = open()
+  clock.stepMs = 3_600_000
+  await first.close()
+  const ahead = open()
+  await ahead.append([transfer({ at })])
+  const end = ahead.end()
+  await ahead.close()
+  clock.stepMs = 0
+  const failing = vi.spyOn(WalCheckpoints.prototype, 'complete').mockImplementation(() => {
+    throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: IOERR_FSYNC })
+  })
+  onTestFinished(() => failing.mockRestore())
+  const starts = [0, 1].map(() => {
+    clock.now += 100
+    const tape = open()
+    const start = tape.next()
+    expect([tape.end(), tape.isDurable]).toEqual([end, false])
+    void tape.close().catch(() => {})
+    return start
+  })
+  expect((starts[1] ?? 0) - (starts[0] ?? 0)).toBe(100_000)
+  expect(starts[0]).toBeGreaterThanOrEqual(end + 1 + LOST_BOUND)
+})
 
 describe('a tape whose disk is full', () => {
   it('says so once, tries to return to the file once a minute, and says that too', async () => {
