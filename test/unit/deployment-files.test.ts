@@ -228,6 +228,15 @@ describe.each(composeFiles)('%s', (path) => {
   })
 })
 
+it('the load balancer of compose.yaml differs from docs/haproxy.cfg only in TLS, log and addresses', () => {
+  const linesOf = (path: string) => [...read(path).matchAll(/^ *([^#\s].*)$/gm)].map(([, line = '']) => line)
+  const documented = linesOf('docs/haproxy.cfg')
+  expect([...new Set(linesOf('docs/compose.haproxy.cfg').filter((line) => !documented.includes(line)))]).toEqual([
+    'default-server check inter 500 fall 1 rise 1 init-addr none resolvers docker',
+    ...['resolvers docker', 'nameserver docker 127.0.0.11:53', 'hold valid 1s', 'bind :8080', 'server-template edge 10 edge:8080'],
+  ])
+})
+
 describe.each(kubernetesFiles)('%s', (path) => {
   const resources = resourcesIn(path)
   const pods = podsIn(path)
