@@ -6,6 +6,7 @@ export const closeCodes = {
   full: 4100,
   too_many_messages: 4101,
   too_many_connections: 4102,
+  lagging: 4103,
   going_away: 4200,
   no_pong: 4201,
   too_slow: 4202,

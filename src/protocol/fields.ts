@@ -32,6 +32,12 @@ export const Key = registerSchema(
   z.string().regex(/^(0|[1-9]\d*)-0x[0-9a-f]{64}-(0|[1-9]\d*)$/),
 )
 
+export const Digest = registerSchema(
+  'Digest',
+  'The first 16 bytes, in hex, of SHA-256 over texts that are joined by line feeds.',
+  z.string().regex(/^[0-9a-f]{32}$/),
+)
+
 /** Makes a key. It contains no block hash, because the hash is null until the block is sealed. */
 export const formatKey = (block: number, tx: Hex, logIndex: number): string => `${block}-${tx}-${logIndex}`
 export const blockOf = (key: string): number => Number.parseInt(key, 10)
@@ -136,6 +142,7 @@ export const sessionFields = {
   state: z.enum(['pre', 'open', 'post', 'overnight', 'closed', 'unknown']).describe('unknown: the date is outside the calendar.'),
   started_at: Time.nullable().describe('When this state began.'),
   ends_at: Time.nullable().describe('When the next state begins.'),
+  closed_at: Time.nullable().describe('The end of the last open state before this one; null if the calendar does not contain it.'),
   reason: z.string().nullable().describe('The name of the holiday or early close; null otherwise.'),
   valid_to: Time.describe('The time at which the calendar ends.'),
 }

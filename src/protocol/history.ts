@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { Key, PositionText } from './fields.ts'
+import { Digest, Key, PositionText } from './fields.ts'
 import { readParameters } from './parameters/read-parameters.ts'
-import { oneOf, SelectionPatch, SelectionQuery } from './parameters/selection.ts'
+import { oneOf, QueryBoolean, SelectionPatch, SelectionQuery } from './parameters/selection.ts'
 import { parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
-import { registerObject } from './schema-registry.ts'
+import { messageSchema, registerObject } from './schema-registry.ts'
 import { Update } from './updates.ts'
 
 const LIMIT_BOUND = 1_000
@@ -43,13 +43,30 @@ export const EventsQuery = SelectionQuery.extend({
   format: oneOf(['json', 'ndjson'])
     .optional()
     .describe('json is one page; ndjson is the whole range, one message a line. Default: the format that Accept names, else json.'),
+  receipt: QueryBoolean.default(false).describe(
+    'true: the last line of an NDJSON export is a receipt, with the range, the number of messages and a digest of their ids. Not for the newest messages of a range (order=desc with limit).',
+  ),
 })
 export type EventsQuery = z.infer<typeof EventsQuery>
 
+export const Receipt = messageSchema('receipt', 'The last line of an export with receipt=true: what the export contains.', {
+  after: PositionText.describe('The export begins after this position.'),
+  through: PositionText.describe('The export ends with this position.'),
+  messages: z.int().nonnegative().describe('The number of messages.'),
+  digest: Digest.describe('The first 16 bytes, in hex, of SHA-256 over the ids of the messages, joined by line feeds.'),
+})
+export type Receipt = z.infer<typeof Receipt>
+
+const mistakeIn = (parameter: string, advice: string): Refusal =>
+  new Refusal(400, 'bad_parameter', `${parameter}: ${advice}`, { parameter })
+
 export function readEventsQuery(parameters: URLSearchParams): EventsQuery {
   const query = readParameters(EventsQuery, parameters)
-  if (query.before === undefined || query.through === undefined) return query
-  throw new Refusal(400, 'bad_parameter', 'through: give either before or through, not both.', { parameter: 'through' })
+  if (query.before !== undefined && query.through !== undefined)
+    throw mistakeIn('through', 'give either before or through, not both.')
+  if (query.receipt && query.order === 'desc' && query.limit !== undefined)
+    throw mistakeIn('receipt', 'give since or after instead of limit with order=desc.')
+  return query
 }
 
 export const EventsPage = registerObject('EventsPage', 'A page of history. A short or empty page is not necessarily the last.', {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import {
   Address,
   DecimalText,
+  Digest,
   Head,
   Nav,
   PositionText,
@@ -26,11 +27,12 @@ const Hello = messageSchema('hello', 'The first message of every connection: ser
   id: resumePosition.nullable().describe('The start of this stream; null when a gap follows or nothing is selected yet.'),
   end: PositionText.describe('The end of the tape.'),
   oldest: PositionText.describe('The position after which no message has been deleted.'),
+  oldest_time: Time.nullable().describe('The time of the first message after oldest; null if there is none.'),
   protocol: z.literal('stocktape.v1'),
   server: z.string(),
   connection: z.string().describe('The name of this connection, for bug reports.'),
   chain_id: z.int().nonnegative().nullable(),
-  heartbeat_s: z.int().positive().describe('Seconds between two heartbeats.'),
+  heartbeat_s: z.int().positive().nullable().describe('Seconds between two heartbeats; null if heartbeat=0 turns them off.'),
   limits: z
     .object({
       symbols_max: z.int().positive().describe('Symbols in one connection.'),
@@ -115,9 +117,14 @@ export const Snapshot = messageSchema('snapshot', 'The state of a token at as_of
   ...tokenStateFields,
 })
 
-const Live = messageSchema('live', 'The replay has ended; live messages follow.', {
+const Live = messageSchema('live', 'The replay has ended; live messages follow. It is a receipt of the replay.', {
   id: resumePosition,
+  after: PositionText.describe('The position of subscribed, or of the last gap of this stream.'),
+  through: PositionText.describe('The end of the replay, equal to id.'),
   replayed: z.int().nonnegative().describe('The number of replayed messages.'),
+  digest: Digest.describe(
+    'The first 16 bytes, in hex, of SHA-256 over the ids, joined by line feeds, of the replayed messages since after.',
+  ),
 })
 
 const Heartbeat = messageSchema(

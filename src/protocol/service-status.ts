@@ -57,10 +57,13 @@ export const ServiceStatus = registerObject('ServiceStatus', 'The state of the s
         .regex(/^[0-9a-z]+$/)
         .describe('The name of this tape: the part of a position before the dot.'),
       oldest: PositionText.describe('The position after which no message has been deleted.'),
+      oldest_time: Time.nullable().describe('The time of the first message after oldest; null if there is none.'),
       end: PositionText.describe('The end of the tape.'),
+      messages: Count.describe('The number of messages.'),
+      bytes: Count.describe('The size of the tape: of its file, or in memory.'),
       durable: z.boolean().describe('Whether positions survive a restart: false while the disk or NATS does not store the tape.'),
     })
-    .describe('The oldest and the newest position of the tape.'),
+    .describe('The tape: its ends and its size.'),
   clients: z
     .object({
       ws: Count.describe('WebSockets at /v1/ws.'),

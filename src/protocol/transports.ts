@@ -11,8 +11,6 @@ type HttpFormat = {
   readonly mediaType: string
   /** Whether an `Accept` header may choose the format. If it prefers several formats equally, the first row is used. */
   readonly isNegotiable: boolean
-  /** Whether a stream has heartbeats without a request for them. */
-  readonly hasHeartbeats: boolean
   /** Whether a refusal is one line for people instead of the error record. */
   readonly refusesInWords: boolean
   /** Returns the text before the first message. It tells a browser to wait `retryMs` before it reconnects. */
@@ -27,7 +25,8 @@ const sseEvent =
   (message, json) => {
     const id = 'id' in message && message.id !== null ? `id: ${message.id}\n` : ''
     const event = isNamed(message) ? `event: ${message.type}\n` : ''
-    return `${event}${id}data: ${json}\n\n`
+    const retry = message.type === 'bye' ? `retry: ${message.retry_ms}\n` : ''
+    return `${retry}${event}${id}data: ${json}\n\n`
   }
 
 const httpFormats = {
@@ -35,7 +34,6 @@ const httpFormats = {
     title: 'Server-sent events',
     mediaType: 'text/event-stream',
     isNegotiable: true,
-    hasHeartbeats: true,
     refusesInWords: false,
     preface: (retryMs) => `: stocktape.v1\nretry: ${retryMs}\n\n`,
     variants: { sse: sseEvent(({ type }) => type === 'heartbeat'), 'sse-named': sseEvent(() => true) },
@@ -44,7 +42,6 @@ const httpFormats = {
     title: 'NDJSON',
     mediaType: 'application/x-ndjson',
     isNegotiable: true,
-    hasHeartbeats: false,
     refusesInWords: false,
     preface: () => '',
     variants: { ndjson: (_message, json) => `${json}\n` },
@@ -53,7 +50,6 @@ const httpFormats = {
     title: 'Plain text',
     mediaType: 'text/plain',
     isNegotiable: false,
-    hasHeartbeats: true,
     refusesInWords: true,
     preface: () => '',
     variants: { text: (message) => `${formatTextLine(message)}\n` },

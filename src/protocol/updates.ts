@@ -5,6 +5,7 @@ import {
   BlockNumber,
   Bytes32,
   DecimalText,
+  Digest,
   Head,
   Ingest,
   Key,
@@ -235,10 +236,7 @@ const Seal = updateSchema(
       ),
     late_keys: z.array(Key).describe('The keys that are first published now with late: true.'),
     count: z.int().nonnegative().describe('The number of keys.'),
-    digest: z
-      .string()
-      .regex(/^[0-9a-f]{32}$/)
-      .describe('The first 16 bytes, in hex, of SHA-256 over the keys joined by line feeds.'),
+    digest: Digest.describe('The first 16 bytes, in hex, of SHA-256 over the keys joined by line feeds.'),
   },
 )
 

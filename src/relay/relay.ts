@@ -195,7 +195,14 @@ async function openCountedIngest(
   let oldestOpenAt: number | null = null
   metrics.oldestOpenKey.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
   const published = await openIngest({
-    ...{ tape, append: appendWithChainId(tape, chain), clock, wallTime, warn, onChainEvent: context.onChainEvent },
+    ...{
+      tape,
+      append: appendWithChainId(tape, chain, config.chain.isBuiltIn),
+      clock,
+      wallTime,
+      warn,
+      onChainEvent: context.onChainEvent,
+    },
     ...{ request, requestBatch, confirmChain, leaveEndpoint },
     ...{ link, linkCount, ...(peers && { peerLogs: peers.logs }) },
     lists: (known) =>

@@ -38,13 +38,14 @@ export class SimulatedEdge {
     const current = new CurrentState(tape)
     const now = () => clock.now()
     const uptime = () => clock.elapsedMs
-    const hub = new Hub({ ...{ tape, current, wallTime: now, uptime, random }, ...bounds, counters })
+    const hub = new Hub({ isOneOfMany: false, ...{ tape, current, wallTime: now, uptime, random }, ...bounds, counters })
     this.#context = {
       ...{ hub, current, tape, now, wallTime: now, uptime },
       chainId: () => 1,
       isWrongChain: () => false,
       server: 'simulation',
-      demo: false,
+      demo: () => false,
+      isOneOfMany: false,
       heartbeatMs: HEARTBEAT_MS,
       navStaleAfterMs: 1,
       maxSelections: bounds.maxSelections,

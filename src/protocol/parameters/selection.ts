@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Stage } from '../fields.ts'
-import { DEFAULT_FORMAT, formatNames, formatOf, negotiableFormats } from '../transports.ts'
+import { DEFAULT_FORMAT, formatNames, negotiableFormats } from '../transports.ts'
 import { defaultTypes, namedTypes, type UpdateType, updateTypes } from '../updates.ts'
 import { quoted, readParameters } from './read-parameters.ts'
 import { StartPointText, startPointFromLastEventId } from './start-point.ts'
@@ -73,17 +73,19 @@ export function patchOptions(current: SelectionOptions, patch: SelectionPatch): 
   }
 }
 
-const Snapshot = z.union(
-  [z.literal('always'), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'] }).meta({ type: 'boolean' })],
-  'must be true, false or always',
-)
+export const QueryBoolean = z
+  .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
+  .meta({ type: 'boolean' })
+const Snapshot = z.union([z.literal('always'), QueryBoolean], 'must be true, false or always')
+
+const heartbeatMessage = 'must be seconds, 1 to 60, or 0 for none'
 
 const HeartbeatSeconds = z
   .string()
-  .meta({ type: 'integer', minimum: 1, maximum: 60 })
-  .regex(/^\d{1,2}$/, 'must be seconds, 1 to 60')
+  .meta({ type: 'integer', minimum: 0, maximum: 60 })
+  .regex(/^\d{1,2}$/, heartbeatMessage)
   .transform(Number)
-  .refine((seconds) => seconds >= 1 && seconds <= 60, 'must be seconds, 1 to 60')
+  .refine((seconds) => seconds <= 60, heartbeatMessage)
 
 export const SelectionQuery = z.object({
   symbols: z.string().transform(commaList).pipe(Symbols).optional().describe(descriptions.symbols),
@@ -93,17 +95,13 @@ export const SelectionQuery = z.object({
 })
 
 const otherNegotiable = negotiableFormats.filter((name) => name !== DEFAULT_FORMAT).join(' or ')
-const titlesWithoutHeartbeats = formatNames
-  .map(formatOf)
-  .flatMap(({ title, hasHeartbeats }) => (hasHeartbeats ? [] : [title]))
-  .join(' or ')
 
 export const StreamQuery = SelectionQuery.extend({
   since: SelectionPatch.shape.since,
   snapshot: Snapshot.optional().describe(descriptions.snapshot),
   on_gap: SelectionPatch.shape.on_gap,
   heartbeat: HeartbeatSeconds.optional().describe(
-    `Seconds between two heartbeats, 1 to 60. Default: 15; ${titlesWithoutHeartbeats} has none unless this is given.`,
+    'Seconds between two heartbeats, 1 to 60. 0 turns them off, but not on a WebSocket. Default: 15.',
   ),
   format: oneOf(formatNames).optional().describe(`Default: ${otherNegotiable} if Accept names it, else ${DEFAULT_FORMAT}.`),
   events: oneOf(['named'])

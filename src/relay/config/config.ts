@@ -93,16 +93,21 @@ export function readConfig(
   lines.push(...refusedVariables(variables))
   if (lines.length === 0) lines.push(...contradictions(given, isListOptional))
   if (lines.length > 0) return { kind: 'mistakes', lines }
-  return { kind: 'settings', config: withImplied(given), warnings: misspeltVariables(variables) }
+  return {
+    kind: 'settings',
+    config: withImplied(given, new Set(layers.flatMap(Object.keys))),
+    warnings: misspeltVariables(variables),
+  }
 }
 
 const quoteTokensOf = ({ tokens: { quoteTokens }, chain: { network } }: GivenSettings): readonly QuoteToken[] =>
   quoteTokens ?? (network ? networks[network].quoteTokens : [])
 
-function withImplied(given: GivenSettings): Config {
+function withImplied(given: GivenSettings, givenNames: ReadonlySet<string>): Config {
   const { chain, tokens, tape, process: own } = given
   const network = chain.network && networks[chain.network]
   const isBuiltIn = own.role !== 'edge' && upstreamNameOf(given) === undefined
+  const dataDir = isBuiltIn ? builtInDataDir(tape.dataDir) : (tape.dataDir ?? './data')
   return {
     ...given,
     chain: {
@@ -121,12 +126,18 @@ function withImplied(given: GivenSettings): Config {
     },
     tape: {
       ...tape,
-      dataDir: isBuiltIn ? builtInDataDir(tape.dataDir) : (tape.dataDir ?? './data'),
+      dataDir,
+      ...(isBuiltIn &&
+        dataDir === ':memory:' &&
+        !givenNames.has('TAPE_MAX_MESSAGES') && { tapeMaxMessages: BUILT_IN_MAX_MESSAGES }),
       // The tape keeps less than the time of the relay's absence, so that a client that reconnects has a gap.
       ...(own.faults?.gap && { tapeRetentionMs: Math.min(tape.tapeRetentionMs, Math.ceil(own.faults.gap.lengthMs / 2)) }),
     },
   }
 }
+
+/** Limit of messages on a tape of the built-in chain in memory: about 100 MB. */
+const BUILT_IN_MAX_MESSAGES = 100_000
 
 /** Keeps the tape of the built-in chain apart from that of a real chain, and in memory unless DATA_DIR is set. */
 const builtInDataDir = (dataDir = ':memory:'): string => (dataDir === ':memory:' ? dataDir : join(dataDir, 'demo'))

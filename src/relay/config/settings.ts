@@ -92,9 +92,13 @@ export const settingGroups = {
       integer(1, 2 ** 53 - 1),
     ),
     PENDING_POLL: setting('200ms', 'interval of the polls of the pending state when nothing is pushed', duration(10, minuteMs)),
-    SILENCE: setting('3s', 'how long an upstream may fail before the source is down', duration(100, hourMs)),
+    SILENCE: setting(
+      '3s',
+      'how long the upstream may answer nothing, or be late, before the status says so',
+      duration(100, hourMs),
+    ),
     FINALITY_POLL: setting('10s', 'interval of the polls of the safe and the finalized block', duration(100, hourMs)),
-    BACKFILL_LIMIT: setting('6h', 'how far back in block time a restart reads missed blocks', duration(0, 366 * dayMs)),
+    BACKFILL_LIMIT: setting('6h', 'how far back in block time missed blocks are read', duration(0, 366 * dayMs)),
   },
   tokens: {
     STOCKS_API_URL: secret('base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
@@ -118,10 +122,10 @@ export const settingGroups = {
   },
   tape: {
     DATA_DIR: optional('directory of the tape, or :memory:; without it ./data, or memory for the built-in chain', nonEmptyText),
-    TAPE_RETENTION: setting('24h', 'how long a message stays on the tape', duration(1, 366 * dayMs)),
+    TAPE_RETENTION: setting('30d', 'how long a message stays on the tape', duration(1, 366 * dayMs)),
     TAPE_MAX_MESSAGES: setting(
       '1000000',
-      'limit of messages on the tape, which deletes the oldest beyond it',
+      'limit of messages on the tape, which deletes the oldest beyond it; without it 100000 for the built-in chain in memory',
       integer(1, 100_000_000),
     ),
     NATS_URL: secret(

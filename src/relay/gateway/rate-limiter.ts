@@ -32,14 +32,19 @@ export class RateLimiter {
     this.#shared = shared
   }
 
-  /** Counts requests. If they exceed the rate, counts none and returns false. Only the bucket for logs counts `prepaid` ones. */
-  take(address: string, methods: readonly string[], now: number, prepaid = 0): boolean {
+  /**
+   * Counts requests, and returns 0. If they exceed the rate, counts none and returns the milliseconds after which they would not.
+   * Only the bucket for logs counts `prepaid` ones.
+   */
+  take(address: string, methods: readonly string[], now: number, prepaid = 0): number {
     if (!this.#shared) return takeFrom(this.#bucketsOf(address, now), methods, now, prepaid)
-    return this.#shared.takeRate(address, (at, left) => {
+    let waitMs = 0
+    this.#shared.takeRate(address, (at, left) => {
       const buckets = this.#createBuckets(address, left?.at ?? at, left)
-      if (!takeFrom(buckets, methods, at, prepaid)) return null
-      return { all: buckets.all.available(at), logs: buckets.logs.available(at), at }
+      waitMs = takeFrom(buckets, methods, at, prepaid)
+      return waitMs > 0 ? null : { all: buckets.all.available(at), logs: buckets.logs.available(at), at }
     })
+    return waitMs
   }
 
   #bucketsOf(address: string, now: number): Buckets {
@@ -58,9 +63,12 @@ export class RateLimiter {
   }
 }
 
-function takeFrom({ all, logs }: Buckets, methods: readonly string[], now: number, prepaid: number): boolean {
+function takeFrom({ all, logs }: Buckets, methods: readonly string[], now: number, prepaid: number): number {
   const logRequests = methods.filter((method) => method === 'eth_getLogs').length
   const unpaid = Math.max(0, methods.length - prepaid)
-  if (all.available(now) < unpaid || logs.available(now) < logRequests) return false
-  return all.take(now, unpaid) && logs.take(now, logRequests)
+  if (all.available(now) < unpaid || logs.available(now) < logRequests)
+    return Math.max(1, all.waitMs(now, unpaid), logs.waitMs(now, logRequests))
+  all.take(now, unpaid)
+  logs.take(now, logRequests)
+  return 0
 }

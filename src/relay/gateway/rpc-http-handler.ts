@@ -11,7 +11,7 @@ const BODY_BOUND_BYTES = 524_288
 /** Limits of the bytes of all bodies that are being read at once, and of those of one client among them. */
 const [BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES] = [64 * 2 ** 20, 16 * 2 ** 20]
 /** `Retry-After` in seconds. ethers reads '1' as one millisecond, and soon gives up. It ignores '01' and uses its own delay. */
-const RETRY_AFTER_S = '01'
+const retryAfter = (waitMs: number): string => `0${Math.max(1, Math.ceil(waitMs / 1_000))}`
 
 const tooLarge = new RpcError(errorCodes.invalidRequest, `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`, 413)
 const noCapacity = limitExceeded('too many requests are being read at once; come back in a moment', 503)
@@ -42,18 +42,23 @@ export class RpcHttpHandler {
     if (body === 'no_room') return this.#send(outgoing, errorReply(noCapacity), '')
     const { backend } = this.#options
     const caller = this.#caller(incoming)
-    await answerBody(decodeText(body), backend, caller, (answer) => this.#send(outgoing, answer, caller.client))
+    await answerBody(decodeText(body), backend, caller, (answer) => this.#send(outgoing, answer, caller.client, caller.waitMs))
   }
 
-  #caller(incoming: IncomingMessage): Caller {
+  #caller(incoming: IncomingMessage): Caller & { readonly waitMs: number } {
     const { rates, unsentBudget, addressOf, uptime } = this.#options
     const client = addressOf(incoming)
+    let waitMs = 0
     return {
       client,
+      /** The time after which the refused requests would be allowed. */
+      get waitMs() {
+        return waitMs
+      },
       // An HTTP answer has one status, so one request over the rate refuses the whole batch.
       takeRate: (methods, prepaid) => {
-        const isAllowed = rates.take(client, methods, uptime(), prepaid)
-        return methods.map(() => isAllowed)
+        waitMs = rates.take(client, methods, uptime(), prepaid)
+        return methods.map(() => waitMs === 0)
       },
       isLocal: () => false,
       runLocal: () => 'null',
@@ -62,11 +67,11 @@ export class RpcHttpHandler {
     }
   }
 
-  #send(outgoing: ServerResponse, { status, chunks, reservedBytes }: Reply, client: string): void {
+  #send(outgoing: ServerResponse, { status, chunks, reservedBytes }: Reply, client: string, waitMs = 0): void {
     if (reservedBytes > 0) whenClosed(outgoing, () => this.#options.unsentBudget.release(reservedBytes, client))
     if (outgoing.destroyed) return
     if (chunks.length === 0) return void outgoing.writeHead(204, HEADERS).end()
-    const retry = status === 429 || status === 503 ? { 'retry-after': RETRY_AFTER_S } : {}
+    const retry = status === 429 || status === 503 ? { 'retry-after': retryAfter(waitMs) } : {}
     outgoing.writeHead(status, { ...HEADERS, ...retry, 'content-length': byteLengthOf(chunks) })
     if (reservedBytes === 0) return void outgoing.end(Buffer.concat(chunks))
     for (const piece of chunks) outgoing.write(piece)

@@ -150,7 +150,7 @@ export class RpcSession {
 
   #takeRate(method: string, prepaid = 0): boolean {
     const { rates, uptime } = this.#context
-    const isAllowed = rates.take(this.address, [method], uptime(), prepaid)
+    const isAllowed = rates.take(this.address, [method], uptime(), prepaid) === 0
     this.#overRateCount = isAllowed ? 0 : this.#overRateCount + 1
     if (this.#overRateCount > OVER_RATE_BOUND) this.close('too_many_messages')
     return isAllowed

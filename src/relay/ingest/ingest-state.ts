@@ -66,8 +66,6 @@ export type IngestState = {
   feedAddresses: ReadonlySet<Hex>
   readonly quoteSettings: QuoteSettings
   readonly quotes: Map<Hex, TokenQuotes>
-  /** Pools that this run has read. A quote of another pool is of the previous run, and says nothing about the present. */
-  readonly readPools: Set<Hex>
   readonly changedQuotes: Set<Hex>
   /** Returns the market session at a time in seconds; null without a calendar. */
   readonly sessionAt: ((seconds: number) => MarketSession) | null

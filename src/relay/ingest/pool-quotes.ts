@@ -20,7 +20,6 @@ export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead,
     const isRead = reading.kind === 'read' && token.decimals !== null
     const at = isRead && readBlock ? readBlock : newestHead(state)
     const quote = quoteFrom({ pool, reading, block: at }, { decimals: token.decimals, nav, poolMinDepth })
-    state.readPools.add(pool.id)
     const quotes = state.quotes.get(token.address) ?? []
     const before = quotes.find(({ venue }) => venue.pool === pool.id)
     if (before && isSameQuote(before, quote)) return []
@@ -29,14 +28,14 @@ export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead,
   })
 }
 
-/** Publishes the quotes of a token whose kind of basis changed because the token's NAV was published. */
+/** Publishes the quotes of a token whose basis changed because the token's NAV was published. */
 export function requote(state: IngestState, { address, nav }: DraftOf<'nav'>, moment: Moment): readonly Draft[] {
   const token = state.tokens.get(address)
   const quotes = state.quotes.get(address)
   if (!token || !quotes) return []
   const requoted = quotes.map((quote) => {
-    const compared = state.readPools.has(quote.venue.pool) ? withNav(quote, nav) : quote
-    return compared.basis === quote.basis ? quote : compared
+    const compared = withNav(quote, nav)
+    return compared.basis === quote.basis && compared.basis_bps === quote.basis_bps ? quote : compared
   })
   const changed = requoted.filter((quote) => !quotes.includes(quote))
   if (changed.length === 0) return []

@@ -100,7 +100,6 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     tokenByFeed: new Map(),
     quoteSettings,
     ...restoreQuotes(tape, quoteSettings, directory),
-    readPools: new Set(),
     sessionAt,
     session: tape.note(sessionNote)?.session ?? null,
   }

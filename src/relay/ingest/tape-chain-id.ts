@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ChainIdentity } from '../chain/rpc/chain-identity.ts'
 import type { Config } from '../config/config.ts'
-import { defineNote, Notes } from '../tape/notes.ts'
+import { defineNote, demoNote, Notes } from '../tape/notes.ts'
 import { type Tape, WrongTapeError } from '../tape/tape.ts'
 
 type TapeChainInputs = {
@@ -48,8 +48,9 @@ const wrongTape = ({ tape: { natsUrl, natsStream, dataDir } }: TapeChainInputs['
 
 /** Writes the chain, once it is known, in one transaction with the batch: no update is ever on a tape without a chain. */
 export const appendWithChainId =
-  (tape: Pick<Tape, 'note' | 'append'>, chain: ChainIdentity): Tape['append'] =>
+  (tape: Pick<Tape, 'note' | 'append'>, chain: ChainIdentity, isBuiltIn: boolean): Tape['append'] =>
   (drafts, notes = new Notes(), keepAfter) => {
     if (chain.id !== null && tape.note(chainIdNote) !== chain.id) notes.set(chainIdNote, chain.id)
+    if ((tape.note(demoNote) ?? false) !== isBuiltIn) notes.set(demoNote, isBuiltIn)
     return tape.append(drafts, notes, keepAfter)
   }

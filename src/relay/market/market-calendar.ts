@@ -5,12 +5,17 @@ type MarketState = 'pre' | 'open' | 'post' | 'overnight' | 'closed' | 'unknown'
 /** A period in which the state of the market stays the same, in Unix seconds. `reason` names why a weekday is closed. */
 type Stretch = { readonly state: MarketState; readonly since: number; readonly until: number; readonly reason: string | null }
 
+/** Limit of the days in a row without trading, with which the last trading day is looked for. */
+const CLOSED_DAYS_BOUND = 14
+
 /** Times are RFC 3339 in UTC with milliseconds. */
 export type MarketSession = {
   readonly market: 'XNYS'
   readonly state: MarketState
   readonly started_at: string | null
   readonly ends_at: string | null
+  /** The end of the last `open` session before this one. */
+  readonly closed_at: string | null
   readonly reason: string | null
   readonly valid_to: string
 }
@@ -49,7 +54,10 @@ export class MarketCalendar {
   }
 
   #sessionOf({ state, since, until, reason }: Stretch): MarketSession {
-    const bounds = state === 'unknown' ? { started_at: null, ends_at: null } : { started_at: textOf(since), ends_at: textOf(until) }
+    const bounds =
+      state === 'unknown'
+        ? { started_at: null, ends_at: null, closed_at: null }
+        : { started_at: textOf(since), ends_at: textOf(until), closed_at: this.#lastCloseAt(newYorkClock(since)) }
     return { market: 'XNYS', state, ...bounds, reason, valid_to: textOf(this.#validTo) }
   }
 
@@ -80,18 +88,36 @@ export class MarketCalendar {
     return { state: 'closed', since, until, reason }
   }
 
+  /** Returns the time of the last close at or before a time, which is in the time of New York. */
+  #lastCloseAt(shown: number): string | null {
+    const today = midnightOf(shown)
+    for (let days = 0; days <= CLOSED_DAYS_BOUND; days += 1) {
+      const midnight = today - days * DAY
+      if (midnight + BEGIN < this.#begin) return null
+      const closesAt = this.#closeOf(midnight)
+      if (closesAt !== null && closesAt <= shown) return textOf(timeInNewYork(closesAt))
+    }
+    return null
+  }
+
+  /** Returns the time of the close of a day, in the time of New York; null if the market does not open. */
+  #closeOf(midnight: number): number | null {
+    const date = dateOf(midnight)
+    if (isWeekend(midnight) || this.#holidays.has(date)) return null
+    return this.#earlyCloses.has(date) ? secondsOf(`${date}T${xnysDays.earlyCloseTime}Z`) : midnight + POST
+  }
+
   /** Returns the part of a trading day that contains a time. The time and the part are in the time of New York. */
   #partAt(shown: number): Stretch {
-    const midnight = Math.floor((shown - BEGIN) / DAY) * DAY
+    const midnight = midnightOf(shown)
     const [begin, end] = [midnight + BEGIN, midnight + END]
-    const date = new Date(midnight * 1_000).toISOString().slice(0, 10)
-    const holiday = this.#holidays.get(date) ?? null
-    if (holiday !== null || isWeekend(midnight)) return { state: 'closed', since: begin, until: end, reason: holiday }
+    const date = dateOf(midnight)
+    const closesAt = this.#closeOf(midnight)
+    if (closesAt === null) return { state: 'closed', since: begin, until: end, reason: this.#holidays.get(date) ?? null }
     const [pre, open] = [midnight + PRE, midnight + OPEN]
     if (shown < pre) return { state: 'overnight', since: begin, until: pre, reason: null }
     if (shown < open) return { state: 'pre', since: pre, until: open, reason: null }
     const early = this.#earlyCloses.get(date) ?? null
-    const closesAt = early === null ? midnight + POST : secondsOf(`${date}T${xnysDays.earlyCloseTime}Z`)
     if (shown < closesAt) return { state: 'open', since: open, until: closesAt, reason: null }
     return { state: early === null ? 'post' : 'closed', since: closesAt, until: end, reason: early }
   }
@@ -101,6 +127,9 @@ export class MarketCalendar {
 export const namesByDate = (days: Readonly<Record<string, string>>): ReadonlyMap<string, string> =>
   new Map(Object.entries(days).flatMap(([name, dates]) => dates.split(/\s+/).map((date) => [date, name] as const)))
 
+/** Returns the midnight in the trading day that contains a time. */
+const midnightOf = (shown: number): number => Math.floor((shown - BEGIN) / DAY) * DAY
+const dateOf = (midnight: number): string => new Date(midnight * 1_000).toISOString().slice(0, 10)
 const isWeekend = (midnight: number): boolean => [SUNDAY, SATURDAY].includes(new Date(midnight * 1_000).getUTCDay())
 const secondsOf = (text: string): number => Date.parse(text) / 1_000
 const textOf = (time: number): string => new Date(time * 1_000).toISOString()

@@ -93,6 +93,8 @@ export const statusNote = defineNote<SourceStatusNote>(
   z.object({ source: SourceName, reason: SourceReason, started_at: z.string() }),
 )
 export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled', z.object({ number: z.int(), timestamp: z.number() }))
+/** Whether the ingester runs the built-in chain. */
+export const demoNote = defineNote<boolean>('demo', z.boolean())
 /** Steady time in ms at which the relay last read the whole token list. Each successful poll of the list writes this note. */
 export const listReadNote = defineNote<number>('list-read', Milliseconds)
 /** Addresses of the token list, in its order. A poll writes this note only if the order has changed. */

@@ -19,6 +19,7 @@ import {
   type SearchableTape,
   type StoredText,
   TapeError,
+  type TapeSize,
 } from './tape.ts'
 import { openTapeDatabase, tapeErrorOf } from './tape-database.ts'
 import { entryOf, prepareRows, type TapeRow } from './tape-row.ts'
@@ -80,6 +81,8 @@ export abstract class StoredTape implements SearchableTape {
   readonly #clockStepsMs: () => number
   /** Stored time of the last update, without the steps of the wall clock. A later update gets at least this time. */
   #time: number
+  /** Time of the first update after this number, which is the oldest one. */
+  #oldestTime: { readonly after: number; readonly time: string } | null = null
 
   constructor(database: DatabaseSync, options: StoredTapeOptions) {
     this.#database = database
@@ -112,6 +115,8 @@ export abstract class StoredTape implements SearchableTape {
     this.#inTransaction(() => {
       if (this.isInFile) addClockSteps(database)
       for (const name of ['epoch', 'epoch_began_at']) this.#statements.writeMeta.run(name, meta.get(name) ?? '')
+      // A copy that begins in the middle of a tape has evicted nothing, and lacks the updates before its beginning.
+      if (this.oldest() > 0) this.#statements.writeMeta.run('oldest', String(this.oldest()))
       this.#save()
     })
     this.#time = Number(last.get()?.time ?? 0)
@@ -119,6 +124,7 @@ export abstract class StoredTape implements SearchableTape {
     this.#flush(() => this.#checkpoints.complete())
   }
 
+  reach?(seq: number): Promise<boolean>
   abstract append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
 
   /** Begins a run at the number `first`. That start is on the disk before anybody receives an update of the run. */
@@ -257,6 +263,15 @@ export abstract class StoredTape implements SearchableTape {
     return this.#eviction.oldest
   }
 
+  oldestTime(): string | null {
+    const oldest = this.oldest()
+    if (this.#oldestTime?.after !== oldest) {
+      const [first] = this.readAfter(oldest, 1)
+      this.#oldestTime = first ? { after: oldest, time: first.update.time } : null
+    }
+    return this.#oldestTime?.time ?? null
+  }
+
   end(): number {
     return this.#end
   }
@@ -280,7 +295,7 @@ export abstract class StoredTape implements SearchableTape {
     return { source, release: () => true }
   }
 
-  measure(): { readonly rows: number; readonly bytes: number; readonly oldestTime: number | null } {
+  measure(): TapeSize & { readonly oldestTime: number | null } {
     const { page_count, page_size } = this.#statements.size.get() ?? {}
     const oldest = this.#statements.firstFrom.get(0)
     return {

@@ -28,6 +28,9 @@ export type HistoryReader = (range: SeqRange) => FoundEntries | Promise<FoundEnt
 /** A reader finds `least` to `most` updates. Only `most` counts the seals, retracts and amends that `followersOf` may match. */
 export type CountEstimate = { readonly least: number; readonly most: number }
 
+/** Limit of the time that a client waits for a position that this process does not have. */
+export const REACH_BOUND_MS = 2_000
+
 /** The ordered, durable log of updates, and the notes beside it. */
 export interface Tape extends NoteReader {
   /** Name of the tape. A new epoch begins only if the tape cannot prove that its numbers continue. */
@@ -43,18 +46,26 @@ export interface Tape extends NoteReader {
   readAfter(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
   /** Returns the number after which no update has been evicted. */
   oldest(): number
+  /** Returns the time of the first update after `oldest`, as it says itself; null if there is none. */
+  oldestTime(): string | null
   end(): number
   next(): number
   /** Returns the last number before the run that skipped `seq`, if `seq` was lost or never given; otherwise null. */
   lostAfter(seq: number): number | null
-  /** Waits a few seconds for an update that another process has written. Rejects if this process no longer receives the tape. */
-  reach?(seq: number): Promise<void>
+  /**
+   * Waits at most two seconds for an update that another process may have written. False if this process may still receive it,
+   * true if it is here or does not exist.
+   */
+  reach?(seq: number): Promise<boolean>
+  measure(): TapeSize
   /** Whether updates that are written now outlive the process. */
   readonly isDurable: boolean
   /** Reason for which NATS does not store the tape; null while it does. A tape in a file has none. */
   readonly refusal?: string | null
   close(): Promise<void>
 }
+
+export type TapeSize = { readonly rows: number; readonly bytes: number }
 
 export type StoredText = { readonly seq: number; readonly text: string }
 
@@ -79,9 +90,6 @@ export type SearchableTape = Tape & TapeHistory
 
 /** The tape cannot be opened or written. The message names the remedy. */
 export class TapeError extends Error {}
-
-/** A client asks for a position that another process gave, and that this process does not have. */
-export class TapeBehindError extends Error {}
 
 /** Another ingester writes the tape now. */
 export class NotLeadingError extends Error {}

@@ -11,10 +11,13 @@ import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.t
 import { decodeBatch } from '../tape/batch-message.ts'
 import { Notes } from '../tape/notes.ts'
 import { openStoredTape, StoredTape } from '../tape/stored-tape.ts'
-import { type Entry, NotLeadingError } from '../tape/tape.ts'
+import { type Entry, NotLeadingError, REACH_BOUND_MS } from '../tape/tape.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
 import { entryOf } from '../tape/tape-row.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
+
+/** Limit of the wait for an answer of the writing process, which itself may wait for another process. */
+const ANSWER_BOUND_MS = REACH_BOUND_MS + 500
 
 type GivenOptions = Pick<RelayOptions, 'log' | 'loadDocuments'>
 
@@ -31,6 +34,28 @@ export function runWorker(config: Config, given: GivenOptions): void {
 
 /** A copy of the tape, kept up to date by the batches that the writing process sends. */
 class WorkerTape extends StoredTape {
+  readonly #reaching = new Map<number, (isReached: boolean) => void>()
+  #requests = 0
+
+  /** Asks the writing process, whose answer follows all of its batches. */
+  override reach(seq: number): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    this.#requests += 1
+    const request = this.#requests
+    const timeout = setTimeout(() => this.onReached(request, false), ANSWER_BOUND_MS)
+    this.#reaching.set(request, (isReached) => {
+      clearTimeout(timeout)
+      resolve(isReached)
+    })
+    report({ did: 'reach', request, seq })
+    return promise
+  }
+
+  onReached(request: number, isReached: boolean): void {
+    this.#reaching.get(request)?.(isReached)
+    this.#reaching.delete(request)
+  }
+
   override async append(): Promise<readonly Entry[]> {
     throw new NotLeadingError('another process writes the tape')
   }
@@ -83,6 +108,8 @@ class ServingWorker {
         return void this.#metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
       case 'measured':
         return this.#answers.shift()?.(order.text)
+      case 'reached':
+        return this.#tape?.onReached(order.request, order.isReached)
       case 'announceStop':
         return void this.#opening?.then((relay) => relay.announceStop()).catch(() => {})
       case 'stop':

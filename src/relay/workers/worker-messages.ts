@@ -24,6 +24,8 @@ export type WorkerOrder =
   | { readonly do: 'measure'; readonly request: number }
   /** Answers the report `askMetrics` with the metrics of all processes. */
   | { readonly do: 'measured'; readonly text: string }
+  /** Answers the report `reach`, after every batch that was written before it. */
+  | { readonly do: 'reached'; readonly request: number; readonly isReached: boolean }
   | { readonly do: 'announceStop' }
   | { readonly do: 'stop' }
 
@@ -34,6 +36,8 @@ export type WorkerReport =
   | { readonly did: 'listen'; readonly port: number }
   | { readonly did: 'list' }
   | { readonly did: 'fail'; readonly message: string }
+  /** Asks for all batches up to a number, for a client that has received it from another process. */
+  | { readonly did: 'reach'; readonly request: number; readonly seq: number }
   /** Asks for the metrics of all processes. */
   | { readonly did: 'askMetrics' }
   /** Answers the order `measure` with the metrics of the worker. */

@@ -202,6 +202,8 @@ class WorkerSupervisor {
         return this.listed.resolve()
       case 'fail':
         return this.listening.reject(new ListenError(report.message))
+      case 'reach':
+        return void this.#answerReach(member, report)
       case 'askMetrics':
         return void this.#answerMetrics(member)
       case 'measure':
@@ -209,6 +211,11 @@ class WorkerSupervisor {
         this.#measuring.delete(report.request)
         return
     }
+  }
+
+  async #answerReach(member: Member, { request, seq }: Extract<WorkerReport, { did: 'reach' }>): Promise<void> {
+    const isReached = (await this.#writer?.tape.reach?.(seq)) ?? true
+    this.#send(member, { do: 'reached', request, isReached })
   }
 
   #onExit(member: Member, how: string): void {

@@ -38,6 +38,7 @@ export class Connection {
   #hasHello = false
   #attempts = 0
   #retryMs = 0
+  #hasBye = false
   #lastMessageAt = 0
   #silenceMs = FIRST_MESSAGE_BOUND_MS
   #disconnect: () => void = () => {}
@@ -53,6 +54,7 @@ export class Connection {
     this.close()
     this.#hasHello = false
     this.#retryMs = 0
+    this.#hasBye = false
     this.#silenceMs = FIRST_MESSAGE_BOUND_MS
     this.#lastMessageAt = this.#environment.now()
     this.#handlers.onState({ phase: 'connecting', transport: this.#transport, retryMs: null, attempts: this.#attempts })
@@ -88,7 +90,7 @@ export class Connection {
     switch (message.type) {
       case 'hello':
         this.#hasHello = true
-        this.#silenceMs = MISSED_HEARTBEATS * 1_000 * message.heartbeat_s
+        if (message.heartbeat_s !== null) this.#silenceMs = MISSED_HEARTBEATS * 1_000 * message.heartbeat_s
         this.#handlers.onState({ phase: 'replaying' })
         break
       case 'heartbeat':
@@ -96,6 +98,7 @@ export class Connection {
         break
       case 'bye':
         this.#retryMs = message.retry_ms
+        this.#hasBye = true
         break
       case 'error':
         return this.#end(endOf(errorOf(message.code, message)))
@@ -120,7 +123,10 @@ export class Connection {
       this.#transport = isBlocked ? 'sse' : 'websocket'
       if (isBlocked) return this.open()
     }
-    const backoffMs = Math.min(RETRY_MS * 2 ** this.#attempts, RETRY_BOUND_MS) * (0.5 + this.#environment.random())
+    // The relay spreads the clients to which it says bye itself. A further attempt needs a delay of its own.
+    const backoffMs = this.#hasBye
+      ? 0
+      : Math.min(RETRY_MS * 2 ** this.#attempts, RETRY_BOUND_MS) * (0.5 + this.#environment.random())
     const waitMs = Math.round(Math.min(this.#retryMs, REQUESTED_WAIT_BOUND_MS) + backoffMs)
     this.#attempts += 1
     this.#handlers.onState({ phase: 'waiting', reason, retryMs: waitMs, attempts: this.#attempts })

@@ -24,6 +24,9 @@ export type Position = string
 /** The permanent name of an on-chain fact: <block number>-<transaction hash>-<log index>. */
 export type Key = string
 
+/** The first 16 bytes, in hex, of SHA-256 over texts that are joined by line feeds. */
+export type Digest = string
+
 /** A block. */
 export type Block = {
   readonly number: number
@@ -134,6 +137,19 @@ export type ErrorRecord = {
   })[]
 }
 
+/** The last line of an export with receipt=true: what the export contains. */
+export type receipt = {
+  readonly type: "receipt"
+  /** The export begins after this position. */
+  readonly after: Position
+  /** The export ends with this position. */
+  readonly through: Position
+  /** The number of messages. */
+  readonly messages: number
+  /** The first 16 bytes, in hex, of SHA-256 over the ids of the messages, joined by line feeds. */
+  readonly digest: Digest
+}
+
 /** A page of history. A short or empty page is not necessarily the last. */
 export type EventsPage = {
   readonly events: readonly Update[]
@@ -210,14 +226,20 @@ export type ServiceStatus = {
     /** The number of tokens in the list. */
     readonly count: number | null
   }
-  /** The oldest and the newest position of the tape. */
+  /** The tape: its ends and its size. */
   readonly tape: {
     /** The name of this tape: the part of a position before the dot. */
     readonly epoch: string
     /** The position after which no message has been deleted. */
     readonly oldest: Position
+    /** The time of the first message after oldest; null if there is none. */
+    readonly oldest_time: Time | null
     /** The end of the tape. */
     readonly end: Position
+    /** The number of messages. */
+    readonly messages: number
+    /** The size of the tape: of its file, or in memory. */
+    readonly bytes: number
     /** Whether positions survive a restart: false while the disk or NATS does not store the tape. */
     readonly durable: boolean
   }
@@ -331,6 +353,8 @@ export type MarketHours = {
   readonly started_at: Time | null
   /** When the next state begins. */
   readonly ends_at: Time | null
+  /** The end of the last open state before this one; null if the calendar does not contain it. */
+  readonly closed_at: Time | null
   /** The name of the holiday or early close; null otherwise. */
   readonly reason: string | null
   /** The time at which the calendar ends. */
@@ -493,7 +517,7 @@ export type SealMessage = TokenUpdate<"seal"> & {
   /** The number of keys. */
   readonly count: number
   /** The first 16 bytes, in hex, of SHA-256 over the keys joined by line feeds. */
-  readonly digest: string
+  readonly digest: Digest
 }
 
 /** Sealed blocks could not be read; their logs are not on the tape. */
@@ -538,13 +562,15 @@ export type HelloMessage = {
   readonly end: Position
   /** The position after which no message has been deleted. */
   readonly oldest: Position
+  /** The time of the first message after oldest; null if there is none. */
+  readonly oldest_time: Time | null
   readonly protocol: "stocktape.v1"
   readonly server: string
   /** The name of this connection, for bug reports. */
   readonly connection: string
   readonly chain_id: number | null
-  /** Seconds between two heartbeats. */
-  readonly heartbeat_s: number
+  /** Seconds between two heartbeats; null if heartbeat=0 turns them off. */
+  readonly heartbeat_s: number | null
   /** The limits of a connection. */
   readonly limits: {
     /** Symbols in one connection. */
@@ -635,13 +661,19 @@ export type SnapshotMessage = {
   readonly session: MarketHours | null
 }
 
-/** The replay has ended; live messages follow. */
+/** The replay has ended; live messages follow. It is a receipt of the replay. */
 export type LiveMessage = {
   readonly type: "live"
   /** The position to resume from. */
   readonly id: Position
+  /** The position of subscribed, or of the last gap of this stream. */
+  readonly after: Position
+  /** The end of the replay, equal to id. */
+  readonly through: Position
   /** The number of replayed messages. */
   readonly replayed: number
+  /** The first 16 bytes, in hex, of SHA-256 over the ids, joined by line feeds, of the replayed messages since after. */
+  readonly digest: Digest
 }
 
 /** Sent at a steady interval: the connection is alive, and the client is complete up to id. */

@@ -7,6 +7,7 @@ import { filterNames, noFilters } from '../../protocol/parameters/value-filters.
 import { type ErrorRecord, Refusal } from '../../protocol/refusal.ts'
 import { contentTypeOf, formatOf, framings } from '../../protocol/transports.ts'
 import { followingTypes, type Update } from '../../protocol/updates.ts'
+import { lineDigest } from '../../relay/tape/line-digest.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
 
 const HEARTBEAT_MS = 1_000
@@ -80,12 +81,16 @@ export class ScriptedConnection {
     this.send(this.#subscribed(gapMessage ? null : start, since !== null))
     if (gapMessage) this.send(gapMessage)
     if (this.query.get('snapshot') !== 'false' && (gapMessage || since === null)) this.send(tape.snapshot(start))
-    const replay = [...repeated, ...tape.after(start)].filter((message) => !dropped.includes(message) && this.#selects(message))
+    const stored = tape.after(start).filter((message) => this.#selects(message))
+    const replay = [...repeated.filter((message) => this.#selects(message)), ...stored].filter(
+      (message) => !dropped.includes(message),
+    )
     for (const message of replay) this.publish(message)
     // Dropped messages count as sent, so that a client with value filters can notice the loss by their number.
     this.#sent += dropped.length
     this.#position = tape.end
-    this.send({ type: 'live', id: tape.end, replayed: this.#sent })
+    const digest = lineDigest(stored.map(({ id }) => id))
+    this.send({ type: 'live', id: tape.end, after: start, through: tape.end, replayed: this.#sent, digest })
     this.#counted = tape.end
     this.#heartbeats = setInterval(() => this.heartbeat(), HEARTBEAT_MS)
   }
@@ -106,7 +111,7 @@ export class ScriptedConnection {
   }
 
   heartbeat(): void {
-    if (this.transport !== 'websocket' && !formatOf(this.transport).hasHeartbeats && !this.query.has('heartbeat')) return
+    if (this.query.get('heartbeat') === '0') return
     this.send(this.#tape().heartbeat(this.#position, this.#sent))
     this.#counted = this.#position
   }

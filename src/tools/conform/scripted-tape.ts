@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import type { Hex } from '../../lib/hex.ts'
 import { exampleOf } from '../../protocol/contract-examples.ts'
 import { formatKey } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'
+import { lineDigest } from '../../relay/tape/line-digest.ts'
 
 /** Near Number.MAX_SAFE_INTEGER, so that a client that rounds numbers is noticed. */
 const FIRST_SEQ = 9_007_199_254_700_000
@@ -84,7 +84,7 @@ export class ScriptedTape {
 
   seal({ key, type, block }: TypeOf<'transfer'>): TypeOf<'seal'> {
     const sealed = { ...block, hash: SEALED_HASH }
-    const digest = createHash('sha256').update(key).digest('hex').slice(0, 32)
+    const digest = lineDigest([key])
     const listed = { keys: [key], types: [type], late_keys: [], count: 1, digest }
     return this.#write('seal', { ...exampleOf('seal'), block: sealed, ...listed })
   }

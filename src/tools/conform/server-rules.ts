@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { closeCodes } from '../../protocol/close-codes.ts'
 import { Notice } from '../../protocol/notices.ts'
 import { Update } from '../../protocol/updates.ts'
+import { lineDigest } from '../../relay/tape/line-digest.ts'
 import { comparePositions } from '../../sdk/client/position-order.ts'
 import { ALL, type JudgedServer } from './judged-server.ts'
 import { BrokenRule } from './scenario-driver.ts'
@@ -125,7 +125,7 @@ const refusals: readonly (readonly [query: string, status: number, reason: strin
   ['symbols=*&min_value=1e9', 400, 'bad_parameter', 'min_value'],
   ['symbols=*&min_shares=-1', 400, 'bad_parameter', 'min_shares'],
   ['symbols=*&account=0x12', 400, 'bad_parameter', 'account'],
-  ['symbols=*&heartbeat=0', 400, 'bad_parameter', 'heartbeat'],
+  ['symbols=*&heartbeat=61', 400, 'bad_parameter', 'heartbeat'],
   ['symbols=*&symbols=*', 400, 'bad_parameter', 'symbols'],
   ['symbols=*&tpyes=transfer', 400, 'unknown_parameter', 'tpyes'],
   ['symbols=NO_SUCH_TOKEN', 404, 'unknown_symbol', null],
@@ -168,6 +168,7 @@ export const serverRules: readonly ServerRule[] = [
       )
       const [replayed, said] = [start.length - notices.length, whole.first('live')?.replayed]
       check(said === replayed, () => `live.replayed is ${said}, and ${replayed} messages came between the snapshots and live`)
+      checkReceipt(whole.first('live'), String(whole.first('subscribed')?.id), idsOf(whole.tape).slice(0, replayed))
     },
   ),
   onEach(
@@ -281,6 +282,7 @@ export const serverRules: readonly ServerRule[] = [
       const expected = idsOf(await storedBetween(server, after, String(id)))
       check(replayed === expected.length, () => `live.replayed is ${replayed}, and ${expected.length} messages lie in between`)
       checkSameIds(idsOf(stream.tape).slice(0, expected.length), expected, `the replay after ${after}`)
+      checkReceipt(stream.first('live'), after, expected)
     },
   ),
   rule(
@@ -467,7 +469,7 @@ export const serverRules: readonly ServerRule[] = [
           count === keys.length && types.length === keys.length,
           () => `the seal ${message.id} has ${keys.length} keys, ${types.length} types and the count ${count}`,
         )
-        const expected = createHash('sha256').update(keys.join('\n')).digest('hex').slice(0, 32)
+        const expected = lineDigest(keys)
         check(digest === expected, () => `the digest of the seal ${message.id} is ${digest}, and of its keys ${expected}`)
       }
     },
@@ -611,11 +613,17 @@ export const serverRules: readonly ServerRule[] = [
       const made = await server.expectMore(live, SOME)
       const last = newestOf(live)
       const range = `types=*&after=${start}&through=${last}`
-      const whole = await server.fetch(`/v1/events?${range}&format=ndjson`)
-      const expected = whole.text
+      const whole = await server.fetch(`/v1/events?${range}&format=ndjson&receipt=true`)
+      const lines = whole.text
         .trimEnd()
         .split('\n')
-        .map((line) => (JSON.parse(line) as JudgedMessage).id)
+        .map((line) => JSON.parse(line) as JudgedMessage)
+      const expected = idsOf(lines.slice(0, -1))
+      const receipt = { type: 'receipt', after: start, through: last, messages: expected.length, digest: lineDigest(expected) }
+      check(
+        JSON.stringify(lines.at(-1)) === JSON.stringify(receipt),
+        () => `the receipt is ${JSON.stringify(lines.at(-1))}, and must be ${JSON.stringify(receipt)}`,
+      )
       checkSameIds(expected, idsOf(live.tape).slice(0, expected.length), 'NDJSON against the live stream')
       const paged: string[] = []
       for (let after = start, page = 0; page <= SOME; page += 1) {
@@ -682,6 +690,14 @@ export const serverRules: readonly ServerRule[] = [
     },
   ),
 ]
+
+/** Checks that `live` is a receipt of the messages that were replayed after a position. */
+function checkReceipt(live: Readonly<Record<string, unknown>> | undefined, after: string, ids: readonly string[]): void {
+  const { id, after: begin, through, digest } = live ?? {}
+  check(begin === after && through === id, () => `live is of ${begin} to ${through}, and must be of ${after} to ${id}`)
+  const expected = lineDigest(ids)
+  check(digest === expected, () => `live.digest is ${digest}, and of the ids after ${after} it is ${expected}`)
+}
 
 function checkClose(stream: ServerStream, reason: keyof typeof closeCodes): void {
   const { code, reason: text } = stream.end ?? { code: null, reason: '' }

@@ -61,14 +61,21 @@ describe('a heartbeat', () => {
     expect(new Date(heartbeat.time).toISOString()).toBe(heartbeat.time)
   })
 
-  it('comes on NDJSON only on request', async () => {
+  it('is off on HTTP with heartbeat=0, which a WebSocket refuses', async () => {
     const stack = await openTestStack({ HEARTBEAT: '100ms' })
-    const plain = await listenLive(stack, 'ndjson', 'symbols=AAPLc')
-    const withHeartbeat = await listenLive(stack, 'ndjson', 'symbols=AAPLc&heartbeat=1')
+    const silent = await Promise.all(
+      (['sse', 'ndjson'] as const).map((name) => listenLive(stack, name, 'symbols=AAPLc&heartbeat=0')),
+    )
+    const usual = await listenLive(stack, 'ndjson', 'symbols=AAPLc')
     const socket = await listenLive(stack, 'ws', 'symbols=AAPLc')
-    await withHeartbeat.waitFor('heartbeat')
+    await usual.waitFor('heartbeat')
     await socket.waitFor('heartbeat')
     await waitForAnswers(socket)
-    expect(plain.messagesOf('heartbeat')).toEqual([])
+    for (const listener of silent) {
+      expect(listener.messagesOf('hello')).toMatchObject([{ heartbeat_s: null }])
+      expect(listener.messagesOf('heartbeat')).toEqual([])
+    }
+    const refused = await listen(stack, 'ws', 'symbols=AAPLc&heartbeat=0')
+    expect(await refused.waitFor('error')).toMatchObject({ reason: 'bad_parameter', details: [{ parameter: 'heartbeat' }] })
   })
 })

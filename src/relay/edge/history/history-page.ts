@@ -8,7 +8,7 @@ import { createMatcher } from '../select/match.ts'
 import { EXPOSED_HEADERS } from '../transport/shared-headers.ts'
 import { type HistoryQuery, justBefore } from './history-query.ts'
 
-const KEPT_SINCE_HEADER = 'x-kept-since'
+const [KEPT_SINCE, KEPT_SINCE_TIME] = ['x-kept-since', 'x-kept-since-time']
 /** Limit of the work units of a chunk: one for each update, and more for an update whose keys must be looked up. */
 const WORK_BOUND = 6_000
 /** Work units of a retract or amend. The lookup of its key is slow, because an old publication is rarely in a cache. */
@@ -18,11 +18,15 @@ const READ_BOUND = 100
 /** Limit of the text of a page. The last update may exceed it, because a `log` may be long. */
 const TEXT_BOUND_CHARS = 4_194_304
 
-/** Returns headers with the position after which the tape is complete. Before that position, updates may be missing. */
-export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
-  [KEPT_SINCE_HEADER]: formatPosition(tape.epoch, tape.oldest()),
-  'access-control-expose-headers': [...EXPOSED_HEADERS, KEPT_SINCE_HEADER].join(', '),
-})
+/** Returns headers with the position after which the tape is complete, and the time of the first message after it. */
+export function keptSinceHeaders(tape: Pick<Tape, 'epoch' | 'oldest' | 'oldestTime'>): Record<string, string> {
+  const time = tape.oldestTime()
+  return {
+    [KEPT_SINCE]: formatPosition(tape.epoch, tape.oldest()),
+    ...(time !== null && { [KEPT_SINCE_TIME]: time }),
+    'access-control-expose-headers': [...EXPOSED_HEADERS, KEPT_SINCE, KEPT_SINCE_TIME].join(', '),
+  }
+}
 
 export type ReadContext = {
   readonly tape: Pick<Tape, 'epoch'> & Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
@@ -33,13 +37,13 @@ export type ReadContext = {
 /** Limits of a chunk. Its last update may exceed `chars`. */
 type ChunkBounds = { readonly messages: number; readonly chars: number }
 
-/** The exact texts of the stream, and the position to continue from; null at the end. */
-type HistoryChunk = { readonly texts: readonly string[]; readonly next: TapePosition | null }
+/** The updates that a stream would send, and the position to continue from; null at the end. */
+type HistoryChunk = { readonly frames: readonly Frame[]; readonly next: TapePosition | null }
 
 export async function readPage(context: ReadContext, query: HistoryQuery) {
   const bounds = { messages: query.limit ?? LIMIT_DEFAULT, chars: TEXT_BOUND_CHARS }
-  const { texts, next } = await readChunk(context, query, bounds)
-  return { texts, next: next && formatPosition(context.tape.epoch, next.seq, next.n) }
+  const { frames, next } = await readChunk(context, query, bounds)
+  return { texts: frames.map(({ entry }) => entry.text), next: next && formatPosition(context.tape.epoch, next.seq, next.n) }
 }
 
 /** Reads a chunk at one end of the range. It contains exactly the updates that a stream of the selection would send. */
@@ -49,10 +53,10 @@ export async function readChunk(context: ReadContext, query: HistoryQuery, bound
   const match = createMatcher(selection)
   const types = new Set(selection.options.types)
   const read = tape.openReader({ tokens: selection.tokens, types, followersOf: types })
-  const texts: string[] = []
+  const frames: Frame[] = []
   let chars = 0
   let lastPosition: TapePosition | null = null
-  const isFull = () => texts.length >= bounds.messages || chars > bounds.chars
+  const isFull = () => frames.length >= bounds.messages || chars > bounds.chars
   let { after, before } = seqRangeOf(query)
   let work = 0
   let tickWork = 0
@@ -62,16 +66,16 @@ export async function readChunk(context: ReadContext, query: HistoryQuery, bound
       const { entry } = frame
       const all = await runInTurns(match([frame]), () => workQueue.nextSlice())
       const matched = all.filter((frame) => isAfter(frame, query.after) && isBefore(frame, query.before))
-      for (const { seq, n, entry } of order === 'asc' ? matched : matched.toReversed()) {
-        if (isFull()) return { texts, next: lastPosition }
-        texts.push(entry.text)
-        chars += entry.text.length
-        lastPosition = { seq, n }
+      for (const found of order === 'asc' ? matched : matched.toReversed()) {
+        if (isFull()) return { frames, next: lastPosition }
+        frames.push(found)
+        chars += found.entry.text.length
+        lastPosition = found
       }
       const isAdjacent = order === 'asc' ? entry.seq + 1 === before : entry.seq - 1 === after
       const isFinished = isAdjacent || (reached === null && entry === entries.at(-1))
       work += workOf(entry)
-      if (!isFinished && (isFull() || work >= WORK_BOUND)) return { texts, next: resumePosition(entry.seq, query) }
+      if (!isFinished && (isFull() || work >= WORK_BOUND)) return { frames, next: resumePosition(entry.seq, query) }
       tickWork += workOf(entry)
       if (tickWork < TICK_WORK_BOUND) continue
       tickWork = 0
@@ -80,12 +84,12 @@ export async function readChunk(context: ReadContext, query: HistoryQuery, bound
     if (reached === null) break
     // A scan of the index is work too, even if nothing matches.
     work += READ_BOUND
-    if (work >= WORK_BOUND) return { texts, next: resumePosition(reached, query) }
+    if (work >= WORK_BOUND) return { frames, next: resumePosition(reached, query) }
     if (order === 'asc') after = reached
     else before = reached
     await workQueue.nextSlice()
   }
-  return { texts, next: null }
+  return { frames, next: null }
 }
 
 /** Returns the sequence numbers to read, both exclusive. The sealed view may need the seal at `before` for what it emits. */

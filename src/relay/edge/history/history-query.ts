@@ -18,6 +18,8 @@ export type HistoryQuery = {
   readonly before: TapePosition
   readonly limit: number | null
   readonly order: 'asc' | 'desc'
+  /** Whether the last line of an export says which messages it contains. */
+  readonly hasReceipt: boolean
 }
 
 const START: TapePosition = { seq: 0, n: null }
@@ -44,6 +46,7 @@ export async function readHistoryQuery(
     before: end.seq < context.end.seq ? end : context.end,
     limit: query.limit ?? null,
     order: query.order,
+    hasReceipt: query.receipt,
   }
 }
 

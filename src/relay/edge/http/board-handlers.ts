@@ -2,21 +2,16 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
 import type { Context, Handler } from 'hono'
+import { RepeatedBody, varyHeaders } from '../transport/gzip.ts'
 import { publicHeaders } from '../transport/shared-headers.ts'
-import { type Env, hasCurrent } from './handler-basics.ts'
+import { acceptEncodingOf, type Env, etagOf, hasCurrent } from './handler-basics.ts'
 import { sendRefusal, unknownPath } from './http-refusals.ts'
 
-type BoardFile = {
-  readonly type: string
-  readonly body: Uint8Array<ArrayBuffer>
-  readonly gzipped: Uint8Array<ArrayBuffer>
-  readonly etag: string
-}
+type BoardFile = { readonly type: string; readonly body: RepeatedBody; readonly etag: string }
 
 /** Settings that the page contains, because it needs them before it connects. */
-export type BoardSettings = { readonly explorerUrl?: string | undefined; readonly demo: boolean }
+export type BoardSettings = { readonly explorerUrl?: string | undefined; readonly demo: () => boolean }
 
 /** The build puts the board here, whether the relay runs from the sources or from a build. */
 const builtBoard = fileURLToPath(new URL('../../../../dist/board', import.meta.url))
@@ -55,7 +50,9 @@ export const ASSET_PATTERN = '/assets/:file'
 export function boardHandlers(settings: BoardSettings, folder = builtBoard) {
   const files = readBoard(folder, settings)
   const home: Handler<Env> = (c) =>
-    files ? sendFile(c, files.page, pageHeaders) : c.body(null, 302, { ...publicHeaders, location: '/docs' })
+    files
+      ? sendFile(c, files.pages[settings.demo() ? 'demo' : 'real'], pageHeaders)
+      : c.body(null, 302, { ...publicHeaders, location: '/docs' })
   const asset: Handler<Env> = (c) => {
     const file = files?.assets.get(c.req.param('file') ?? '')
     if (file) return sendFile(c, file, assetHeaders)
@@ -67,14 +64,16 @@ export function boardHandlers(settings: BoardSettings, folder = builtBoard) {
 }
 
 /** Null if the board was not built or cannot be read: streams and history work without it. */
-function readBoard(folder: string, { explorerUrl, demo }: BoardSettings) {
+function readBoard(folder: string, { explorerUrl }: BoardSettings) {
   try {
-    const page = readFileSync(join(folder, 'index.html'), 'utf8')
-      .replace('%DEMO%', String(demo))
-      .replace('%EXPLORER_URL%', () => escapeHtml(explorerUrl ?? ''))
+    const html = readFileSync(join(folder, 'index.html'), 'utf8')
+    const pageOf = (isDemo: boolean) => {
+      const page = html.replace('%DEMO%', String(isDemo)).replace('%EXPLORER_URL%', () => escapeHtml(explorerUrl ?? ''))
+      return boardFile('text/html; charset=utf-8', Buffer.from(page))
+    }
     const names = readdirSync(join(folder, 'assets'))
     return {
-      page: boardFile('text/html; charset=utf-8', Buffer.from(page)),
+      pages: { demo: pageOf(true), real: pageOf(false) },
       assets: new Map<string, BoardFile>(
         names.map((name) => [
           name,
@@ -89,34 +88,19 @@ function readBoard(folder: string, { explorerUrl, demo }: BoardSettings) {
 }
 
 function boardFile(type: string, content: Buffer): BoardFile {
-  const digest = createHash('sha256').update(content).digest('hex')
-  return {
-    type,
-    body: new Uint8Array(content),
-    gzipped: new Uint8Array(gzipSync(content, { level: 9 })),
-    etag: `"${digest.slice(0, 32)}"`,
-  }
+  return { type, body: new RepeatedBody(new Uint8Array(content)), etag: etagOf(createHash('sha256').update(content)) }
 }
 
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-function sendFile(c: Context<Env>, { type, body, gzipped, etag }: BoardFile, extra: Readonly<Record<string, string>>): Response {
-  const isGzipped = acceptsGzip(c.req.header('accept-encoding') ?? '')
-  // The ETag is weak because it stands for both encodings.
-  const headers = { ...publicHeaders, ...extra, etag: `W/${etag}`, vary: 'accept-encoding' }
-  if (hasCurrent(c, etag)) return c.body(null, 304, headers)
-  return c.body(isGzipped ? gzipped : body, 200, {
-    ...headers,
-    'content-type': type,
-    ...(isGzipped && { 'content-encoding': 'gzip' }),
-  })
-}
-
-function acceptsGzip(acceptEncoding: string): boolean {
-  const codings = acceptEncoding.toLowerCase().split(',')
-  return codings.some((coding) => {
-    const [name = '', ...parameters] = coding.split(';').map((part) => part.trim())
-    return name === 'gzip' && !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter))
-  })
+async function sendFile(
+  c: Context<Env>,
+  { type, body, etag }: BoardFile,
+  extra: Readonly<Record<string, string>>,
+): Promise<Response> {
+  const head = { ...publicHeaders, ...extra, etag }
+  if (hasCurrent(c, etag)) return c.body(null, 304, { ...head, ...varyHeaders })
+  const { bytes, headers } = await body.for(acceptEncodingOf(c), { level: 9 })
+  return c.body(bytes, 200, { ...head, ...headers, 'content-type': type })
 }

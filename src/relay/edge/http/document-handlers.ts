@@ -1,7 +1,8 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
+import { RepeatedBody, varyHeaders } from '../transport/gzip.ts'
 import { publicHeaders } from '../transport/shared-headers.ts'
-import { type Env, hasCurrent } from './handler-basics.ts'
+import { acceptEncodingOf, type Env, hasCurrent } from './handler-basics.ts'
 import { unknownSchema } from './http-refusals.ts'
 
 /** Time for which a cache may keep a document. It is short, because a new version of the relay may have other documents. */
@@ -15,21 +16,30 @@ type PublishedDocument = {
   readonly contentSecurityPolicy: string | null
 }
 
+const bodies = new WeakMap<PublishedDocument, RepeatedBody>()
+
+function bodyOf(document: PublishedDocument): RepeatedBody {
+  const body = bodies.get(document) ?? new RepeatedBody(document.bytes)
+  bodies.set(document, body)
+  return body
+}
+
 export type LoadDocuments = () => Promise<ReadonlyMap<string, PublishedDocument>>
 
 async function sendDocument(c: Context<Env>, loadDocuments: LoadDocuments): Promise<Response> {
   const found = (await loadDocuments()).get(c.req.path)
   // Only a schema can be missing: the other paths are routes of their own.
   if (!found) throw unknownSchema(c.req.param('type') ?? '')
-  const { type, bytes, etag, contentSecurityPolicy } = found
+  const { type, etag, contentSecurityPolicy } = found
   const headers = {
     ...publicHeaders,
-    etag,
+    etag: `W/${etag}`,
     'cache-control': `public, max-age=${MAX_AGE_S}`,
     ...(contentSecurityPolicy && { 'content-security-policy': contentSecurityPolicy }),
   }
-  if (hasCurrent(c, etag)) return c.body(null, 304, headers)
-  const head = { ...headers, 'content-type': type, 'content-length': String(bytes.length) }
+  if (hasCurrent(c, etag)) return c.body(null, 304, { ...headers, ...varyHeaders })
+  const { bytes, headers: encoding } = await bodyOf(found).for(acceptEncodingOf(c))
+  const head = { ...headers, ...encoding, 'content-type': type, 'content-length': String(bytes.length) }
   if (c.req.method === 'HEAD') return c.body(null, 200, head)
   const { outgoing } = c.env
   outgoing.writeHead(200, head)

@@ -1,7 +1,9 @@
+import type { Hash } from 'node:crypto'
 import type { HttpBindings } from '@hono/node-server'
 import type { Context, Handler } from 'hono'
 import type { RouteId } from '../../../protocol/routes.ts'
 import type { StreamServices } from '../live/edge-context.ts'
+import { encodedBody } from '../transport/gzip.ts'
 
 export type Env = { Bindings: HttpBindings }
 
@@ -17,12 +19,23 @@ export function authorizedQuery(c: Context<Env>, { authorize }: Pick<StreamServi
   return query
 }
 
+const ETAG_DIGITS = 32
+
+/** Makes an ETag of a hash. It is weak, because it stands for the compressed form too. */
+export const etagOf = (hash: Hash): string => `W/"${hash.digest('hex').slice(0, ETAG_DIGITS)}"`
+
+const opaqueTag = (etag: string): string => etag.replace(/^W\//, '')
+
 /** Whether `If-None-Match` names this ETag. A weak one matches too, because equal ETags mean equal bytes. */
 export const hasCurrent = (c: Context<Env>, etag: string): boolean =>
   (c.req.header('if-none-match') ?? '')
     .split(',')
-    .some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
+    .some((candidate) => candidate.trim() === '*' || opaqueTag(candidate.trim()) === opaqueTag(etag))
+
+export const acceptEncodingOf = (c: Context<Env>): string | undefined => c.req.header('accept-encoding')
 
 /** Answers with JSON that is not cached, because the next request may get a different answer. */
-export const sendJson = (c: Context<Env>, text: string): Response =>
-  c.body(text, 200, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+export async function sendJson(c: Context<Env>, text: string): Promise<Response> {
+  const { bytes, headers } = await encodedBody(text, acceptEncodingOf(c))
+  return c.body(bytes, 200, { ...headers, 'content-type': 'application/json', 'cache-control': 'no-store' })
+}

@@ -2,6 +2,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { refuseUnknown } from '../../../protocol/parameters/read-parameters.ts'
+import { Refusal } from '../../../protocol/refusal.ts'
 import { formatOf } from '../../../protocol/transports.ts'
 import { readFact } from '../history/fact-life.ts'
 import { exportHeaders, openExport } from '../history/history-export.ts'
@@ -9,7 +10,8 @@ import { keptSinceHeaders, readPage } from '../history/history-page.ts'
 import { readHistoryQuery } from '../history/history-query.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
-import { authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handler-basics.ts'
+import { acceptsGzip } from '../transport/gzip.ts'
+import { acceptEncodingOf, authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handler-basics.ts'
 
 /** The whole history as lines, written on the raw response. The next handler answers requests for a page. */
 export const exportHandlers = (streams: StreamServices, workQueue: LongWorkQueue): Handlers<'events'> => ({
@@ -17,7 +19,7 @@ export const exportHandlers = (streams: StreamServices, workQueue: LongWorkQueue
     if (!wantsNdjson(c)) return next()
     const { incoming, outgoing } = c.env
     const historyQuery = await readHistoryQuery(authorizedQuery(c, streams), streams.edge)
-    if (c.req.method === 'HEAD') return c.body(null, 200, exportHeaders(streams.edge.tape))
+    if (c.req.method === 'HEAD') return c.body(null, 200, exportHeaders(streams.edge.tape, acceptsGzip(acceptEncodingOf(c))))
     openExport(streams, workQueue, { incoming, outgoing, query: historyQuery })
     return RESPONSE_ALREADY_SENT
   },
@@ -29,6 +31,7 @@ export const historyHandlers = (
 ): Handlers<'events' | 'fact'> => ({
   events: async (c) => {
     const historyQuery = await readHistoryQuery(queryOf(c), edge)
+    if (historyQuery.hasReceipt) throw receiptNeedsNdjson
     const context = { tape: edge.tape, workQueue, isGone: () => c.env.outgoing.destroyed }
     const { texts, next } = await workQueue.run(clientAddressOf(c.env.incoming), () => readPage(context, historyQuery))
     // The headers are set after the read, so that they include evictions during the read.
@@ -40,6 +43,10 @@ export const historyHandlers = (
     const { key, texts, stage } = readFact(c.req.param('key') ?? '', edge)
     return sendJson(c, `{"key":"${key}","events":[${texts.join(',')}],"stage":"${stage}"}`)
   },
+})
+
+const receiptNeedsNdjson = new Refusal(400, 'bad_parameter', 'receipt: only an export has a receipt: add format=ndjson.', {
+  parameter: 'receipt',
 })
 
 /** Whether a request asks for lines instead of a page. The `Accept` header counts only if the URL names no format. */

@@ -3,13 +3,13 @@ import type { AddressInfo, BlockList } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { safetyHeaders } from '../transport/shared-headers.ts'
+import { sendRawRefusal } from '../transport/shared-refusals.ts'
 import { detach, isTaken } from '../transport/socket-takeover.ts'
 import {
   HEADERS_BOUND,
   hasTooManyHeaders,
   refusalHeaders,
   refusalResponse,
-  sendRawRefusal,
   tooManyHeaders,
   unreadableRequest,
 } from './http-refusals.ts'

@@ -15,7 +15,7 @@ export type ServiceReports = {
   /** Returns the reasons why the relay is not ready; empty if it is ready. */
   readonly unreadyReasons: () => readonly string[]
   readonly status: () => ServiceStatus
-  readonly demo: boolean
+  readonly demo: () => boolean
 }
 
 export const serviceHandlers = (reports: ServiceReports): Handlers<'socket' | 'status' | 'health' | 'ready' | 'metrics'> => ({
@@ -28,7 +28,7 @@ export const serviceHandlers = (reports: ServiceReports): Handlers<'socket' | 's
   ready: (c) => {
     const reasons = reports.unreadyReasons()
     const isReady = reasons.length === 0
-    return c.json({ status: isReady ? 'ready' : 'unready', reasons, demo: reports.demo }, isReady ? 200 : 503)
+    return c.json({ status: isReady ? 'ready' : 'unready', reasons, demo: reports.demo() }, isReady ? 200 : 503)
   },
   metrics: async (c) => {
     const { incoming } = c.env

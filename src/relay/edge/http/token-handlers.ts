@@ -13,10 +13,10 @@ import { SNAPSHOTS_PER_TURN, tokensOf } from '../live/session-start.ts'
 import type { CurrentState } from '../select/current-state.ts'
 import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/resolve-symbols.ts'
 import { snapshotOf } from '../select/snapshot.ts'
-import { type Handlers, hasCurrent, queryOf, sendJson } from './handler-basics.ts'
+import { RepeatedBody, varyHeaders } from '../transport/gzip.ts'
+import { acceptEncodingOf, etagOf, type Handlers, hasCurrent, queryOf, sendJson } from './handler-basics.ts'
 
 const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.includes(type)))
-const ETAG_BYTES = 16
 const RECORDS_PER_TURN = 1_000
 
 /** Reads the token list in the form of the Read API, rendered once per change, and its age in seconds. */
@@ -50,7 +50,7 @@ async function renderList(listed: readonly Token[]) {
     add(tokens.map(({ record }) => JSON.stringify(record)).join())
   }
   add(']}')
-  return { body: Buffer.concat(parts), etag: `"${hash.digest('hex').slice(0, 2 * ETAG_BYTES)}"` }
+  return { body: new RepeatedBody(new Uint8Array(Buffer.concat(parts))), etag: etagOf(hash) }
 }
 
 export function tokenHandlers(
@@ -63,8 +63,9 @@ export function tokenHandlers(
     tokens: async (c) => {
       const { body, etag, ageS } = await readList()
       const headers = { etag, age: String(ageS), 'cache-control': cacheControl }
-      if (hasCurrent(c, etag)) return c.body(null, 304, headers)
-      return c.body(body, 200, { ...headers, 'content-type': 'application/json' })
+      if (hasCurrent(c, etag)) return c.body(null, 304, { ...headers, ...varyHeaders })
+      const encoded = await body.for(acceptEncodingOf(c))
+      return c.body(encoded.bytes, 200, { ...headers, ...encoded.headers, 'content-type': 'application/json' })
     },
     snapshot: async (c) => sendJson(c, await workQueue.run(clientAddressOf(c.env.incoming), () => readSnapshots(queryOf(c), edge))),
     token: async (c) => {

@@ -10,13 +10,12 @@ import type { StreamServices } from '../live/edge-context.ts'
 import { lastEventIdOf } from '../live/http-stream.ts'
 import { WebSocketSession } from '../live/websocket-session.ts'
 import { acceptDeflateOffer, type Compression } from '../transport/deflate-offer.ts'
-import { goingAway } from '../transport/shared-refusals.ts'
+import { goingAway, sendRawRefusal } from '../transport/shared-refusals.ts'
 import { discardInput, isTaken } from '../transport/socket-takeover.ts'
 import { ServerWebSocket, WebSocketOutlet } from '../transport/websocket-outlet.ts'
 import {
   badHandshake,
   hasTooManyHeaders,
-  sendRawRefusal,
   tooManyHeaders,
   unknownWebSocketPath,
   unreadableAddress,

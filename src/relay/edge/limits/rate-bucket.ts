@@ -18,6 +18,12 @@ export class RateBucket {
     return true
   }
 
+  /** Returns the time in ms after which so many would be available; for more than the capacity, after which the bucket is full. */
+  waitMs(now: number, count: number): number {
+    const lacking = Math.min(count, this.#capacity) - this.available(now)
+    return Math.max(0, Math.ceil((lacking / this.#perSecond) * 1_000))
+  }
+
   available(now: number): number {
     const elapsedMs = Math.max(0, now - this.#refilledAt)
     this.#available = Math.min(this.#capacity, this.#available + (elapsedMs / 1_000) * this.#perSecond)

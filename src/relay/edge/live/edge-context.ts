@@ -21,7 +21,9 @@ export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' |
   /** Whether every upstream URL belongs to another chain. */
   readonly isWrongChain: () => boolean
   readonly server: string
-  readonly demo: boolean
+  readonly demo: () => boolean
+  /** Whether other processes serve the same tape, so that a client may reconnect at once. */
+  readonly isOneOfMany: boolean
   readonly navStaleAfterMs: number
   readonly tapeRetentionMs: number
 }

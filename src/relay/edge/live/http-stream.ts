@@ -1,13 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../../protocol/parameters/selection.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { contentTypeOf, type FormatName, formatOf, variantsOf } from '../../../protocol/transports.ts'
 import { resolveKnownSymbols } from '../select/resolve-symbols.ts'
 import { publicHeaders, safetyHeaders } from '../transport/shared-headers.ts'
+import { lagging, sendRawRefusal } from '../transport/shared-refusals.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/socket-takeover.ts'
 import type { StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
+import { numberAhead, reach } from './resume-point.ts'
 import { continueSession, startSession } from './session-start.ts'
 
 /** Time that a client has to take the last bytes of a stream. After it the connection is cut. */
@@ -15,6 +18,8 @@ const END_BOUND_MS = 5_000
 /** A browser that lost its stream reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000
+/** A browser reconnects after this time if other processes serve the same tape. */
+const OTHERS_RETRY_MS = 500
 /** Times after which a refused browser retries: a short one if the relay will soon be ready, a long one if the relay is full. */
 const SOON_RETRY_MS = 2_000
 const OVERLOAD_RETRY_MS = 30_000
@@ -45,20 +50,28 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
   try {
     startStream(streams, request, resolveRequest(streams, request))
   } catch (failure) {
-    if (!(failure instanceof Refusal) || !isEventSource(request)) throw failure
-    const retryMs = retryMsByReason[failure.reason]
-    if (retryMs === undefined) throw failure
-    streams.countRefusal(failure.code)
+    const event = failure instanceof Refusal ? refusalEvent(failure, streams, request) : null
+    if (event === null) throw failure
+    if (failure instanceof Refusal) streams.countRefusal(failure.code)
     request.outgoing.writeHead(200, headersOf('sse'))
-    const error = { type: 'error', code: failure.code, reason: failure.reason, message: failure.message }
-    request.outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
+    request.outgoing.end(event)
   }
+}
+
+/** Returns a temporary refusal as a browser's EventSource needs it; null if the client gets the status of the refusal. */
+function refusalEvent({ code, reason, message }: Refusal, { edge }: StreamServices, request: StreamRequest): string | null {
+  const retryMs = retryMsByReason[reason]
+  if (!isEventSource(request) || retryMs === undefined) return null
+  // The load balancer passes this status to another process.
+  if (reason === 'going_away' && edge.isOneOfMany) return null
+  return `retry: ${retryMs}\n\ndata: ${JSON.stringify({ type: 'error', code, reason, message })}\n\n`
 }
 
 /** The temporary refusals, with the time after which a browser retries. */
 const retryMsByReason: Readonly<Record<string, number>> = {
   no_list: SOON_RETRY_MS,
   going_away: SOON_RETRY_MS,
+  lagging: SOON_RETRY_MS,
   full: OVERLOAD_RETRY_MS,
   too_many_connections: OVERLOAD_RETRY_MS,
   too_many_selections: OVERLOAD_RETRY_MS,
@@ -69,18 +82,39 @@ const isEventSource = ({ incoming, query, format: pathFormat, acceptedFormat }: 
   (pathFormat ?? query.get('format') ?? acceptedFormat) === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
 
 function startStream(streams: StreamServices, request: StreamRequest, resolved: ReturnType<typeof resolveRequest>): void {
-  const { edge, random, createConnectionId, clientAddressOf } = streams
+  const { edge, clientAddressOf } = streams
   const { incoming, outgoing } = request
-  const { query, format, choice, options, since } = resolved
-  const { hasHeartbeats, preface } = formatOf(format)
+  const { choice, options, since } = resolved
   const address = clientAddressOf(incoming)
-  const retryMs = Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
-  const refusal = edge.hub.refusal({ tokens: choice.tokens, options }, address)
-  if (refusal) throw refusal
-  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : hasHeartbeats ? edge.heartbeatMs : null
+  const refusal = () => edge.hub.refusal({ tokens: choice.tokens, options }, address)
+  const refused = refusal()
+  if (refused) throw refused
+  const socket = takeOver(incoming, outgoing)
+  const run = () => runStream(streams, { ...resolved, address, socket })
+  const ahead = numberAhead(since, edge.tape)
+  if (ahead === null) return run()
+  socket.on('error', () => socket.destroy())
+  // The connection is taken over already, because Node could not release it after a wait.
+  void reach(edge, ahead).then((isReached) => {
+    if (socket.destroyed) return
+    const refused = isReached ? refusal() : lagging
+    if (!refused) return run()
+    streams.countRefusal(refused.code)
+    const event = refusalEvent(refused, streams, request)
+    if (event === null) sendRawRefusal(socket, refused)
+    else socket.end(`${responseHeadOf('sse', edge.wallTime())}${event}`)
+  })
+}
+
+type OpenedStream = ReturnType<typeof resolveRequest> & { readonly address: string; readonly socket: Socket }
+
+function runStream({ edge, random, createConnectionId }: StreamServices, stream: OpenedStream): void {
+  const { query, format, choice, options, since, address, socket } = stream
+  const { preface } = formatOf(format)
+  const retryMs = edge.isOneOfMany ? OTHERS_RETRY_MS : Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
+  const heartbeatMs = query.heartbeat === undefined ? edge.heartbeatMs : query.heartbeat * 1_000 || null
   const [usual, named = usual] = variantsOf(format)
   const transport = query.events === 'named' ? named : usual
-  const socket = takeOver(incoming, outgoing)
   const outlet = new ResponseOutlet(socket)
   const listener = new Listener({
     ...{ id: createConnectionId(), transport, address, outlet, heartbeatMs, options },

@@ -22,6 +22,9 @@ const HEARTBEATS_PER_TICK = 250
 /** A disconnected listener reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 500
 const RETRY_SPREAD_MS = 4_500
+/** Least range, and its growth with each listener, if other processes serve on: they take 4,000 new listeners a second. */
+const OTHERS_SPREAD_MS = 500
+const OTHERS_SPREAD_MS_PER_LISTENER = 0.25
 
 const limitRefusals = {
   full: new Refusal(503, 'full', 'Too many listeners are connected; retry later.'),
@@ -34,6 +37,7 @@ const countName = (transport: Transport): string => `listeners ${transport}`
 type Options = ConnectionBounds &
   BacklogBounds & {
     readonly maxSelections: number
+    readonly isOneOfMany: boolean
     readonly tape: SearchableTape
     readonly current: CurrentState
     readonly wallTime: () => number
@@ -67,6 +71,8 @@ export class Hub {
   #isSendingHeartbeats = false
   #stuckCheckedAt = 0
   isDraining = false
+  /** Number of listeners that the drain disconnects. */
+  #drained = 0
 
   constructor(options: Options) {
     this.#options = options
@@ -182,8 +188,7 @@ export class Hub {
   disconnect(listener: Listener, reason: CloseReason): void {
     if (listener.state === 'disconnected') return
     const position = this.positionOf(listener)
-    const retry_ms = Math.round(RETRY_LEAST_MS + this.#options.random() * RETRY_SPREAD_MS)
-    listener.sendNotice({ type: 'bye', id: position, reason, retry_ms })
+    listener.sendNotice({ type: 'bye', id: position, reason, retry_ms: this.#retryMs() })
     this.remove(listener, reason)
     listener.outlet.end(reason, position)
   }
@@ -227,17 +232,26 @@ export class Hub {
   drain(): void {
     this.delivery.flush()
     this.isDraining = true
+    this.#drained = this.#listeners.size
     for (const listener of this.#listeners) this.disconnect(listener, 'going_away')
   }
 
   reopen(): void {
     this.isDraining = false
+    this.#drained = 0
   }
 
   close(): void {
     this.#unfollow()
     this.delivery.flush()
     this.delivery.close()
+  }
+
+  #retryMs(): number {
+    const { isOneOfMany, random } = this.#options
+    if (!isOneOfMany) return Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
+    const listeners = Math.max(this.#drained, this.#listeners.size)
+    return Math.round(random() * Math.max(OTHERS_SPREAD_MS, listeners * OTHERS_SPREAD_MS_PER_LISTENER))
   }
 
   /** Makes a listener replay the next updates, because eviction removed some of them and a replay reports that with a gap. */

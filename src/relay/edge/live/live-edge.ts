@@ -6,6 +6,7 @@ import { closeCodeOf } from '../../../protocol/close-codes.ts'
 import { type KeyLimits, randomTokenSecret } from '../../config/api-key-settings.ts'
 import type { Config } from '../../config/config.ts'
 import type { Metrics } from '../../metrics.ts'
+import { demoNote } from '../../tape/notes.ts'
 import type { Entry } from '../../tape/tape.ts'
 import { ApiKeyRing } from '../limits/api-key-ring.ts'
 import { createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
@@ -124,6 +125,7 @@ function openHub(inputs: LiveInputs, current: CurrentState, limitsOf: (client: s
     current,
     limitsOf,
     workers: config.process.workers,
+    isOneOfMany: isOneOfMany(config),
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
     counters: {
       connected: (transport) => metrics.listeners.inc({ transport }),
@@ -136,6 +138,9 @@ function openHub(inputs: LiveInputs, current: CurrentState, limitsOf: (client: s
   })
 }
 
+/** Whether another machine serves on when this process stops. The workers of one machine stop together. */
+const isOneOfMany = (config: Config): boolean => config.process.role === 'edge'
+
 const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs, current: CurrentState, hub: Hub): EdgeContext => ({
   heartbeatMs: config.edge.heartbeatMs,
   maxSelections: config.edge.maxSelections,
@@ -144,8 +149,9 @@ const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs,
   ...{ hub, current, tape, now, wallTime, uptime },
   chainId: () => chain.id,
   isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
-  demo: config.chain.isBuiltIn,
+  demo: () => config.chain.isBuiltIn || tape.note(demoNote) === true,
   server: `stocktape/${version}`,
+  isOneOfMany: isOneOfMany(config),
   navStaleAfterMs: config.tokens.navStaleAfterMs,
   tapeRetentionMs: config.tape.tapeRetentionMs,
 })

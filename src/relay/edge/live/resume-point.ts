@@ -39,13 +39,21 @@ type ResumeContext = {
   readonly isGone: () => boolean
 }
 
+/** Returns a number that another process may have given a client, and that this one does not have yet; null if it has all. */
+export function numberAhead(since: StartPoint, tape: Pick<Tape, 'epoch' | 'end' | 'lostAfter' | 'reach'>): number | null {
+  const position = since.from === 'position' ? since.position : null
+  const isAhead = position?.epoch === tape.epoch && position.seq > tape.end() && tape.lostAfter(position.seq) === null
+  return isAhead && tape.reach ? position.seq : null
+}
+
+/** Waits for a number that another process gave. False if this process may still receive it. */
+export const reach = ({ tape }: { readonly tape: Pick<Tape, 'reach'> }, seq: number): Promise<boolean> =>
+  tape.reach?.(seq).catch(() => false) ?? Promise.resolve(true)
+
 /** Finds the position at which a stream with this `since` starts. A part that cannot be sent becomes a gap with its reason. */
 export async function findResumePoint(since: StartPoint, selection: Selection, context: ResumeContext): Promise<ResumePoint> {
   const { tape } = context
   const position = since.from === 'position' ? since.position : null
-  // The client may have received updates from another process that this process has not received yet.
-  if (position?.epoch === tape.epoch && position.seq > tape.end() && tape.lostAfter(position.seq) === null)
-    await tape.reach?.(position.seq)
   const found = await locate(since, selection.options.stage, context)
   if (!(await isTooLong(found.after, selection, context))) return found
   const { seq, n } = found.after

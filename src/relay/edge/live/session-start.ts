@@ -7,6 +7,7 @@ import { shownFilters } from '../../../protocol/parameters/value-filters.ts'
 import { resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import { MESSAGE_BOUND_BYTES } from '../../../protocol/requests.ts'
 import { updateTypes } from '../../../protocol/updates.ts'
+import { LineDigest } from '../../tape/line-digest.ts'
 import type { Entry } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { Selection } from '../select/compiled-selection.ts'
@@ -36,17 +37,18 @@ export type FirstSubscription = {
 
 /** Sends `hello`. `id` is the position at which the stream starts; null if it is unknown, or if a gap is sent first. */
 export function sendHello(edge: EdgeContext, listener: Listener, id: string | null): void {
-  const { hub, current, tape, chainId, server, demo, heartbeatMs } = edge
+  const { hub, current, tape, chainId, server, demo } = edge
   listener.sendNotice({
     type: 'hello',
     id,
     end: hub.position(tape.end()),
     oldest: hub.position(tape.oldest()),
+    oldest_time: tape.oldestTime(),
     protocol: 'stocktape.v1',
     server,
     connection: listener.id,
     chain_id: chainId(),
-    heartbeat_s: Math.max(1, Math.round((listener.heartbeatMs ?? heartbeatMs) / 1_000)),
+    heartbeat_s: listener.heartbeatMs === null ? null : Math.max(1, Math.round(listener.heartbeatMs / 1_000)),
     limits: {
       symbols_max: SYMBOLS_BOUND,
       selections_max: edge.maxSelections,
@@ -57,7 +59,7 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
     },
     source: current.source,
     head: current.head,
-    demo,
+    demo: demo(),
     ...(!tape.isDurable && { durable: false as const }),
   })
 }
@@ -185,10 +187,16 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
   const read = tape.openReader({ tokens, types, followersOf: types })
   const reportsEvicted = options.stage === 'sealed' && request.reportsEvicted
   let replayed = 0
+  let receipt = beginReceipt(edge, listener)
   const send = (frames: readonly Frame[]): void => {
     const last = frames.at(-1)
     if (last) listener.send(concatBytes(frames, listener.transport), last.seq, frames.length, last.n)
     replayed += frames.length
+    receipt.ids.add(frames.map(({ seq, n }) => hub.position(seq, n)))
+  }
+  const skipEvicted = async (kept: TapePosition): Promise<void> => {
+    await reportEvicted(edge, listener, request, kept)
+    receipt = beginReceipt(edge, listener)
   }
   const sendInPages = async (frames: readonly Frame[]): Promise<void> => {
     for (const part of chunk(frames, REPLAY_PAGE)) {
@@ -215,10 +223,10 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
     const last = rest && isQuick(rest) ? runAtOnce(select(rest)) : null
     if (last?.evicted === null && last.frames.length <= REPLAY_PAGE) {
       send(last.frames)
-      return goLive(edge, listener, replayed)
+      return goLive(edge, listener, { replayed, ...receipt })
     }
     if (!rest && after < tape.oldest()) {
-      await skipEvicted(edge, listener, request, { seq: tape.oldest(), n: null })
+      await skipEvicted({ seq: tape.oldest(), n: null })
       continue
     }
     const upTo = hub.delivery.recent.sinceSeq
@@ -229,7 +237,7 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
     const { frames, evicted } = await runInTurns(select(page))
     await sendInPages(frames)
     if (evicted && isConnected(listener)) {
-      await skipEvicted(edge, listener, request, evicted)
+      await skipEvicted(evicted)
       continue
     }
     if (!isConnected(listener)) return
@@ -238,9 +246,21 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
   }
 }
 
-function goLive({ hub }: EdgeContext, listener: Listener, replayed: number): void {
+type ReplayReceipt = { readonly after: string; readonly ids: LineDigest }
+
+const beginReceipt = ({ hub }: EdgeContext, { seq, n }: Listener): ReplayReceipt => ({
+  after: hub.position(seq ?? 0, n),
+  ids: new LineDigest(),
+})
+
+function goLive(
+  { hub }: EdgeContext,
+  listener: Listener,
+  { replayed, after, ids }: ReplayReceipt & { readonly replayed: number },
+): void {
   listener.markCaughtUp()
-  listener.sendNotice({ type: 'live', id: hub.position(hub.deliveredSeq), replayed })
+  const id = hub.position(hub.deliveredSeq)
+  listener.sendNotice({ type: 'live', id, after, through: id, replayed, digest: ids.finish() })
   hub.join(listener)
 }
 
@@ -268,7 +288,12 @@ const isQuick = (entries: readonly Entry[]): boolean =>
 const isConnected = (listener: Listener): boolean => listener.state !== 'disconnected'
 
 /** Reports a gap, because eviction removed updates before the stream sent them. The stream continues after it, or at its end. */
-async function skipEvicted(edge: EdgeContext, listener: Listener, { snapshot, onGap }: Replay, kept: TapePosition): Promise<void> {
+async function reportEvicted(
+  edge: EdgeContext,
+  listener: Listener,
+  { snapshot, onGap }: Replay,
+  kept: TapePosition,
+): Promise<void> {
   const { hub } = edge
   const to = onGap === 'skip' ? { seq: hub.deliveredSeq, n: null } : kept
   const from = hub.positionOf(listener)

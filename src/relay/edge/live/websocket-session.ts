@@ -11,11 +11,20 @@ import { apiKeyRequired } from '../limits/authorizer.ts'
 import { RateBucket } from '../limits/rate-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/resolve-symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
-import { internalError } from '../transport/shared-refusals.ts'
+import { internalError, lagging } from '../transport/shared-refusals.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
 import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
-import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session-start.ts'
+import { numberAhead, reach } from './resume-point.ts'
+import {
+  continueSession,
+  type FirstSubscription,
+  sendHello,
+  sendSnapshot,
+  startSession,
+  subscribedNotice,
+  tokensOf,
+} from './session-start.ts'
 
 /** Number of bad messages in a row after which the connection is closed. */
 const ERRORS_IN_ROW_BOUND = 10
@@ -28,6 +37,13 @@ const QUEUED_BOUND = 64
 const IDLE_BOUND_MS = 30_000
 /** A connection that needs an API key is refused after this time without a message. */
 const API_KEY_BOUND_MS = 2_000
+
+const heartbeatsNeeded = new Refusal(
+  400,
+  'bad_parameter',
+  'heartbeat: a WebSocket always has heartbeats: give 1 to 60 seconds, or leave it out.',
+  { parameter: 'heartbeat' },
+)
 
 /** One client of /v1/ws, from `hello` to `bye`. Requests change its selection. */
 export class WebSocketSession implements WebSocketEvents {
@@ -74,6 +90,7 @@ export class WebSocketSession implements WebSocketEvents {
     if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
     this.#attempt(() => {
       const parsed = readStreamQuery(query, lastEventId)
+      if (parsed.heartbeat === 0) throw heartbeatsNeeded
       if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())
       if (parsed.symbols) {
         resolveKnownSymbols(edge.current, parsed.symbols)
@@ -179,7 +196,8 @@ export class WebSocketSession implements WebSocketEvents {
     const subscription = { since, snapshot, onGap, rejected, req }
     if (options.stage === 'sealed')
       this.#listener.replayAgain = () => this.#run(continueSession(edge, this.#listener, subscription))
-    this.#run(startSession(edge, this.#listener, subscription))
+    const ahead = numberAhead(since, edge.tape)
+    this.#run(ahead === null ? startSession(edge, this.#listener, subscription) : this.#startWhenReached(ahead, subscription))
   }
 
   #run(session: Promise<void>): void {
@@ -189,6 +207,13 @@ export class WebSocketSession implements WebSocketEvents {
       // If the tape cannot be read, the client reconnects with its last position.
       () => this.#edge.hub.disconnect(this.#listener, 'going_away'),
     )
+  }
+
+  async #startWhenReached(ahead: number, subscription: FirstSubscription): Promise<void> {
+    if (await reach(this.#edge, ahead)) return startSession(this.#edge, this.#listener, subscription)
+    if (this.#listener.state === 'disconnected') return
+    this.#sendError(lagging, subscription.req)
+    this.#edge.hub.disconnect(this.#listener, 'lagging')
   }
 
   #cancelIdleTimer(): void {

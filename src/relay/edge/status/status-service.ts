@@ -64,17 +64,17 @@ export class StatusService {
   }
 
   read(): ServiceStatus {
-    const { hub, current, tape, chainId, demo, now, wallTime } = this.#context
+    const { current, chainId, demo, now, wallTime } = this.#context
     return {
       chain_id: chainId(),
-      demo,
+      demo: demo(),
       source: current.source,
       reason: this.#reason(),
       started_at: current.startedAt,
       head: current.head,
       lag_ms: current.newestSettled && Math.max(0, now() - current.newestSettled.timestamp * 1_000),
       stocks: this.#stocks(),
-      tape: { epoch: tape.epoch, oldest: hub.position(tape.oldest()), end: hub.position(tape.end()), durable: tape.isDurable },
+      tape: this.#tape(),
       clients: this.#clients(),
       score: this.#score(wallTime()),
     }
@@ -85,6 +85,13 @@ export class StatusService {
     const { current, isWrongChain } = this.#context
     if (isWrongChain()) return 'wrong_chain'
     return current.hasTokens ? current.reason : 'no_list'
+  }
+
+  #tape(): ServiceStatus['tape'] {
+    const { hub, tape } = this.#context
+    const { rows: messages, bytes } = tape.measure()
+    const ends = { oldest: hub.position(tape.oldest()), oldest_time: tape.oldestTime(), end: hub.position(tape.end()) }
+    return { epoch: tape.epoch, ...ends, messages, bytes, durable: tape.isDurable }
   }
 
   #stocks(): ServiceStatus['stocks'] {

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import type { Hex } from '../../../lib/hex.ts'
 import type { DraftOf, FactType } from '../../../protocol/updates.ts'
 import type { Log } from '../../chain/logs/log-parser.ts'
 import { DEPTH_BOUND_BLOCKS, FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/block-bounds.ts'
 import type { Cursor } from '../../chain/sealed/recent-blocks.ts'
 import type { OpenKey, OpenKeys } from '../../chain/sealed/settlement-types.ts'
+import { lineDigest } from '../../tape/line-digest.ts'
 import { type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 import { type Amendment, matchFacts } from './match-facts.ts'
 
@@ -13,7 +13,6 @@ const KEYS_BOUND = 262_144
 /** Limit of open keys. Beyond it a new log is published only when its block is settled. */
 const OPEN_BOUND = 100_000
 /** Length of the digest in a seal: long enough to show a difference, short enough to read aloud. */
-const DIGEST_BYTES = 16
 
 type Part = Pick<Log, 'key' | 'address' | 'logIndex'>
 
@@ -218,7 +217,7 @@ export class Ledger implements OpenKeys {
       const keys = tokenLogs.map(({ key }) => key)
       const published = keys.map((key) => ledgerBlock.facts.get(key))
       for (const fact of published) this.#markSealed(ledgerBlock, fact)
-      const digest = digestOf(keys)
+      const digest = lineDigest(keys)
       const signature = `${block.hash} ${digest}`
       if (ledgerBlock.seals.get(address) === signature) continue
       ledgerBlock.seals.set(address, signature)
@@ -309,9 +308,3 @@ const leastOf = (blocks: Iterable<LedgerBlock>, name: 'restartSeq' | 'openSince'
 }
 
 const byLogIndex = (a: Part, b: Part): number => a.logIndex - b.logIndex
-
-const digestOf = (keys: readonly string[]): string =>
-  createHash('sha256')
-    .update(keys.join('\n'))
-    .digest('hex')
-    .slice(0, 2 * DIGEST_BYTES)

@@ -9,6 +9,7 @@ import type { Log } from '../../chain/logs/log-parser.ts'
 import { applyRecordChanges } from '../../tokens/list/record-changes.ts'
 import { formatCap, multiplierChangeIn, recordChangeIn, type TokenLog } from '../../tokens/log-changes.ts'
 import { multiplierAt } from '../../tokens/multiplier-history.ts'
+import { navAt } from '../../tokens/nav.ts'
 import { navReadingAt } from '../../tokens/nav-history.ts'
 import { applyPauseChange, featureName, pausedAt } from '../../tokens/pause-history.ts'
 import type { Token } from '../../tokens/token.ts'
@@ -220,10 +221,11 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
 
 const ingestOf = ({ origin, moment }: FactFields): Ingest => moment.ingestOf(origin.via, origin.receivedAt)
 
-/** Returns the current NAV. A backfilled log gets the NAV of its block's time; whether that one was frozen is unknown. */
+/** Returns the current NAV. A backfilled log gets the NAV as of its block's time; whether that one was frozen is unknown. */
 function navFor({ navHistory, navReading, frozen }: Token, { blockTimestamp }: Log, { via }: Origin, moment: Moment): Nav {
-  const isPast = via === 'backfill' && blockTimestamp !== null
-  return isPast ? moment.navOf(navReadingAt(navHistory, blockTimestamp * 1_000), null) : moment.navOf(navReading, frozen)
+  if (via !== 'backfill' || blockTimestamp === null) return moment.navOf(navReading, frozen)
+  const timeMs = blockTimestamp * 1_000
+  return navAt(navReadingAt(navHistory, timeMs), timeMs, moment.navStaleAfterMs, null)
 }
 
 const locationOf = (log: Log, { sealed }: Origin, moment: Moment): FactFields['location'] => ({

@@ -5,16 +5,14 @@ import { type BatchMessage, batchMessageOf, type ReadableBatch, readMessage } fr
 import { defineNote, Notes } from '../notes.ts'
 import { firstSeqOfRun } from '../runs.ts'
 import { StoredTape, type StoredTapeOptions } from '../stored-tape.ts'
-import { type Entry, TapeBehindError } from '../tape.ts'
-import type { NatsStream, StreamMessage, StreamPlace } from './nats-stream.ts'
+import { type Entry, REACH_BOUND_MS } from '../tape.ts'
+import type { NatsStream, StreamExtent, StreamMessage, StreamPlace } from './nats-stream.ts'
 import { StreamWriter } from './stream-writer.ts'
 
 /** Time without a batch after which the tape may lack current updates. */
 const SILENCE_BOUND_MS = 5_000
 /** Number of messages of the stream above which a process that has not received them is behind. */
 const PENDING_BOUND = 50
-/** Limit of the time that a client waits for a position that only another process has. */
-const REACH_TIMEOUT_MS = 5_000
 
 /** The last message of the stream that this tape contains. */
 type StreamPoint = StreamPlace & {
@@ -157,16 +155,29 @@ export class JetStreamTape extends StoredTape {
     return this.#writer.append(drafts, notes, keepAfter)
   }
 
-  async reach(seq: number): Promise<void> {
+  override async reach(seq: number): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timeout = setTimeout(resolve, REACH_TIMEOUT_MS)
+    const timeout = setTimeout(resolve, REACH_BOUND_MS)
     const unfollow = this.follow(() => {
       if (this.end() >= seq) resolve()
     })
+    // Unknown as long as NATS does not answer.
+    let last: number | null = null
+    const onExtent = (extent: StreamExtent | null) => {
+      last = extent?.last ?? 0
+      // Nothing more is in the stream, so nobody gave out this position.
+      if (this.#hasApplied(last)) resolve()
+    }
+    this.stream.extent().then(onExtent, () => {})
     if (this.end() < seq) await promise
     clearTimeout(timeout)
     unfollow()
-    if (this.end() < seq && this.isCut) throw new TapeBehindError('this process does not receive the tape now')
+    return this.end() >= seq || (last !== null && this.#hasApplied(last))
+  }
+
+  /** Whether this tape contains all batches of the stream up to a message. */
+  #hasApplied(last: number): boolean {
+    return this.#seenSeq >= last && this.#point.isComplete && this.#otherHeardAt < this.#heardAt
   }
 
   offerCheckpoint(): void {

@@ -68,7 +68,7 @@ describe('a query', () => {
     ['min_value', ['', '1e4', '-1', '+1', 'NaN', '9'.repeat(41)]],
     ['min_shares', ['.5', '1,5']],
     ['account', ['', '0x12', account.slice(2), `${account}0`, `${account},alice`, Array(21).fill(account).join()]],
-    ['heartbeat', ['', '0', '61', '1.5', '-1']],
+    ['heartbeat', ['', '61', '1.5', '-1']],
     ['format', ['', 'xml']],
     ['events', ['all']],
   ])('refuses %s with its name: %j', (name, texts) => {

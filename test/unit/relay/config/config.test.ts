@@ -28,7 +28,7 @@ describe('a start without any settings', () => {
   it('uses every default', () => {
     expect(configOf([])).toMatchObject({
       ...{ port: 8_080, host: '127.0.0.1', dataDir: ':memory:', preDrainMs: 0, drainMs: 10_000, logLevel: 'info' },
-      ...{ tapeRetentionMs: 86_400_000, tapeMaxMessages: 1_000_000, stocksRefreshMs: 15_000, navStaleAfterMs: 93_600_000 },
+      ...{ tapeRetentionMs: 30 * 86_400_000, tapeMaxMessages: 100_000, stocksRefreshMs: 15_000, navStaleAfterMs: 93_600_000 },
       ...{ pendingPollMs: 200, silenceMs: 3_000, backfillLimitMs: 21_600_000, heartbeatMs: 15_000 },
       ...{ maxBacklogBytes: 1_048_576, backlogPatienceMs: 5_000 },
       ...{ maxClients: 20_000, maxSelections: 2_000, maxReplay: 100_000 },
@@ -272,7 +272,7 @@ describe('settings that contradict each other', () => {
   it('are not the fault gap and a long tape, which it shortens', () => {
     expect(configOf(['--faults', 'gap=10s'])).toMatchObject({ tapeRetentionMs: 5_000 })
     expect(configOf(['--faults', 'gap=10s'], { TAPE_RETENTION: '100ms' })).toMatchObject({ tapeRetentionMs: 100 })
-    expect(configOf(['--faults', 'drop=5%'])).toMatchObject({ tapeRetentionMs: 86_400_000 })
+    expect(configOf(['--faults', 'drop=5%'])).toMatchObject({ tapeRetentionMs: 30 * 86_400_000 })
   })
 
   it('are not a network and its own chain id, which it implies', () => {

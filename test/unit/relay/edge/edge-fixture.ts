@@ -53,7 +53,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
     maxSelections: 10,
     batchDelayBoundMs: 0,
   }
-  const hub = new Hub({ tape, current, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
+  const hub = new Hub({ isOneOfMany: false, tape, current, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
   let isClosed = false
   const append = tape.append.bind(tape)
   // A delivery may take several turns; tests look at what was sent right after an append.
@@ -72,7 +72,8 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
     chainId: () => 1,
     isWrongChain: () => false,
     server: 'test',
-    demo: false,
+    demo: () => false,
+    isOneOfMany: false,
     heartbeatMs: 15_000,
     navStaleAfterMs: 1,
     maxSelections: 10,

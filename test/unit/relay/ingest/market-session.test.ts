@@ -15,6 +15,7 @@ const sessionAt: NonNullable<IngestState['sessionAt']> = (seconds) => {
     state: part % 2 === 0 ? 'open' : 'closed',
     started_at: iso(part),
     ends_at: iso(part + 1),
+    closed_at: null,
     reason: null,
     valid_to: iso(1_000),
   }

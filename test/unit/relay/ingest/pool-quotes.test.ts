@@ -57,7 +57,7 @@ describe('a quote', () => {
     ])
   })
 
-  it('follows a NAV that is frozen, stale or gone, where its basis changes', async () => {
+  it('follows a NAV whose price, age or freeze changes its basis', async () => {
     const { publish, clock } = await openWithPools()
     await publish(read([pool, priced(330)], [second, priced(330, 0n)]))
     expect(await publish(oracle(false))).toEqual(['nav 324.3014 fresh false'])
@@ -69,7 +69,9 @@ describe('a quote', () => {
     const renewed = apple({ nav_price: 300, nav_price_updated_at: new Date(clock.now).toISOString() })
     expect(await publish(listEvent(renewed))).toEqual(['nav 300 fresh null', 'quote uniswap_v3 ok 330.00 premium'])
     const dearer = apple({ nav_price: 301, nav_price_updated_at: new Date(clock.now + 1).toISOString() })
-    expect(await publish(listEvent(dearer))).toEqual(['nav 301 fresh null'])
+    expect(await publish(listEvent(dearer))).toEqual(['nav 301 fresh null', 'quote uniswap_v3 ok 330.00 premium'])
+    const again = apple({ nav_price: 301, nav_price_updated_at: new Date(clock.now + 2).toISOString() })
+    expect(await publish(listEvent(again))).toEqual(['nav 301 fresh null'])
   })
 
   it('is not published for a token that is not listed', async () => {
@@ -90,13 +92,13 @@ describe('a quote', () => {
     expect(tape.note(quoteNotes.at(APPLE))).toEqual([])
   })
 
-  it('of the previous run is not published again before its pool is read', async () => {
+  it('of the previous run follows a NAV before its pool is read', async () => {
     const { publish, restart } = await openWithPools()
     await publish(read([pool, priced(330)]))
     const again = await restart()
     again.clock.now += 93_600_000
-    expect(await again.publish(listEvent(apple()))).toEqual(['nav 324.3014 stale null'])
-    expect(await again.publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 drift'])
+    expect(await again.publish(listEvent(apple()))).toEqual(['nav 324.3014 stale null', 'quote uniswap_v3 ok 330.00 drift'])
+    expect(await again.publish(read([pool, priced(330)]))).toEqual([])
   })
 
   it('ends with the listing of its token', async () => {

@@ -22,7 +22,7 @@ const openTape = () => {
 /** The chain of a tape, where each URL is checked in turn, and the failures that end the process. */
 async function checkUrls(tapeChain: number | null, CHAIN_ID: number | undefined, answers: readonly (readonly [string, number])[]) {
   const tape = openTape()
-  await appendWithChainId(tape, new ChainIdentity(tapeChain, ''))([])
+  await appendWithChainId(tape, new ChainIdentity(tapeChain, ''), false)([])
   const failures: unknown[] = []
   const config = {
     chain: { chainId: CHAIN_ID, upstreamRpcUrl: [FIRST, SECOND] },
@@ -66,7 +66,7 @@ it.each<[string, number | null, number | undefined, string, 'right' | 'wrong' | 
 it('the chain is written once, with the first batch after it is known', async () => {
   const tape = openTape()
   const chain = new ChainIdentity(null, '')
-  const append = appendWithChainId(tape, chain)
+  const append = appendWithChainId(tape, chain, false)
   const batches: string[] = []
   tape.follow((entries, notes) => batches.push(`${entries.length} ${[...notes].map(([name, value]) => `${name} ${value}`)}`))
   const drafts = [status({ at: 0 })]

@@ -58,7 +58,18 @@ describe('a session', () => {
     ['2029-01-01T00:59:59Z', 'closed', '2028-12-30T01:00', '2029-01-01T01:00', null],
   ])('at %s is %s from %s to %s because of %s', (time, state, since, until, reason) => {
     const [from, to] = [`${since}:00.000Z`, `${until}:00.000Z`]
-    expect(sessionAt(time)).toEqual({ market: 'XNYS', state, started_at: from, ends_at: to, reason, valid_to: VALID_TO })
+    expect(sessionAt(time)).toMatchObject({ market: 'XNYS', state, started_at: from, ends_at: to, reason, valid_to: VALID_TO })
+  })
+
+  it.each([
+    ['2026-11-24T21:00:00Z', '2026-11-24T21:00'],
+    ['2026-11-24T14:30:00Z', '2026-11-23T21:00'],
+    ['2026-11-27T09:00:00Z', '2026-11-25T21:00'],
+    ['2026-12-25T12:00:00Z', '2026-12-24T18:00'],
+    ['2001-09-11T12:00:00Z', '2001-09-10T20:00'],
+    ['2000-01-03T01:00:00Z', null],
+  ])('at %s the last close was at %s', (time, closedAt) => {
+    expect(sessionAt(time).closed_at).toBe(closedAt && `${closedAt}:00.000Z`)
   })
 
   it.each(['2000-01-01T00:59:59Z', '1970-01-01T00:00:00Z', VALID_TO, '2040-06-03T15:00:00Z'])('at %s is unknown', (time) => {
@@ -67,6 +78,7 @@ describe('a session', () => {
       state: 'unknown',
       started_at: null,
       ends_at: null,
+      closed_at: null,
       reason: null,
       valid_to: VALID_TO,
     })
@@ -100,6 +112,9 @@ describe('a calendar', () => {
         expect(until).toBeGreaterThan(time)
         expect(sessionAt(session.started_at ?? '')).toEqual(session)
         expect(new MarketCalendar().sessionAt((until ?? 0) - 1)).toEqual(session)
+        let between = session.closed_at === null ? null : sessionAt(session.closed_at)
+        for (; between && between.started_at !== session.started_at; between = sessionAt(between.ends_at ?? ''))
+          expect(between).toMatchObject({ state: expect.not.stringMatching('open'), closed_at: session.closed_at })
         const next = sessionAt(session.ends_at ?? '')
         expect(next.state).not.toBe(session.state)
         expect([session.ends_at, null]).toContain(next.started_at)

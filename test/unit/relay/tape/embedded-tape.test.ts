@@ -340,6 +340,18 @@ describe('opening fails with one clear line', () => {
   })
 })
 
+it('a copy that begins in the middle of another tape still knows its beginning after a restart', async () => {
+  const dataDir = createOwnFolder()
+  const origin = { epoch: 'k3f9a1', epochBeganAt: at, end: 7 }
+  await openEmbeddedTape({ ...unboundedOptions, dataDir, origin }).close()
+  const again = openEmbeddedTape({ ...unboundedOptions, dataDir })
+  expect([again.epoch, again.oldest(), again.end()]).toEqual(['k3f9a1', 7, 7])
+  expect(again.oldestTime()).toBeNull()
+  const [first] = await again.append([transfer({ at }), transfer({ at: at + 1_000 })])
+  expect(again.oldestTime()).toBe(first?.update.time)
+  await again.close()
+})
+
 describe('an append that the disk refuses', () => {
   it.each(['ABORT', 'ROLLBACK'])('is undone and throws a TapeError when it ends in %s', async (how) => {
     const tape = openRefusing("INSERT ON notes WHEN NEW.name = 'head'", how)

@@ -60,16 +60,18 @@ describe('a connection that ends', () => {
     expect(reader.stream.state.retryMs).toBe(ms)
   })
 
-  it.each<[string, (relay: FakeRelay) => void]>([
-    ['a bye', (relay) => relay.last.live('e.1').send({ type: 'bye', retry_ms: 20_000 }).end(4_200)],
-    ['an event stream', (relay) => relay.last.live('e.1').retry(20_000)],
-  ])('waits as long as %s says', async (_, ask) => {
+  it.each<[string, number, (relay: FakeRelay) => void]>([
+    ['a bye says', 20_000, (relay) => relay.last.live('e.1').send({ type: 'bye', retry_ms: 20_000 }).end(4_200)],
+    ['an event stream says, and a delay of its own', 20_500, (relay) => relay.last.live('e.1').retry(20_000)],
+  ])('waits as long as %s', async (_, ms, ask) => {
     const { relay, reader } = await readFrom()
     ask(relay)
     relay.last.end()
-    expect(reader.stream.state.retryMs).toBe(20_500)
-    await relay.advance(20_500)
+    expect(reader.stream.state.retryMs).toBe(ms)
+    await relay.advance(ms)
     expect(relay.connections).toHaveLength(2)
+    relay.last.live('e.1').end()
+    expect(reader.stream.state.retryMs).toBe(1_000)
   })
 
   it('never waits longer than a timer can', async () => {

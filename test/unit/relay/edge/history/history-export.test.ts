@@ -1,5 +1,7 @@
+import { createHash, randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { constants, gunzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openExport } from '../../../../../src/relay/edge/history/history-export.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
@@ -46,9 +48,12 @@ async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableT
   })
   const { port } = server.address() as AddressInfo
   /** Sends a request; the test reads the response. */
-  const openRequest = (query = '', from = 'here') =>
+  const openRequest = (query = '', from = 'here', encoding = 'identity') =>
     new Promise<IncomingMessage>((resolve, reject) => {
-      const outgoingRequest = request({ port, host: '127.0.0.1', path: `/?${query}`, headers: { from } }, resolve)
+      const outgoingRequest = request(
+        { port, host: '127.0.0.1', path: `/?${query}`, headers: { from, 'accept-encoding': encoding } },
+        resolve,
+      )
       outgoingRequest.on('error', reject)
       outgoingRequest.end()
       onTestFinished(() => void outgoingRequest.destroy())
@@ -57,9 +62,9 @@ async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableT
 }
 
 /** The same over more than a client's buffers hold. */
-async function openLongExport() {
+async function openLongExport(textOf = () => 'x'.repeat(MEGABYTE)) {
   const opened = await openExportServer()
-  for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await opened.tape.append([long])
+  for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await opened.tape.append([{ ...token({ at }), token: { text: textOf() } }])
   return opened
 }
 
@@ -75,7 +80,7 @@ async function readAll(answer: IncomingMessage) {
   }
 }
 
-const long = { ...token({ at }), token: { text: 'x'.repeat(MEGABYTE) } }
+const randomText = () => randomBytes(MEGABYTE / 2).toString('hex')
 const linesOf = (tape: SearchableTape) =>
   Promise.resolve(tape.readAfter(0, 10_000)).then((entries) => entries.map(({ text }) => `${text}\n`).join(''))
 /** Resolves once a condition holds, checked on every turn of the event loop. */
@@ -231,5 +236,40 @@ describe('a history export', () => {
     expect(complete).toBe(false)
     expect(text.split('\n').length - 1).toBeLessThan(MANY_MESSAGES)
     expect(warnings).toEqual([])
+  })
+
+  it.each(['identity', 'gzip'])('that is cut ends at a whole line for a reader that still reads, in %s', async (encoding) => {
+    const { openRequest, hub, answers } = await openLongExport(randomText)
+    const answer = await openRequest('', 'here', encoding)
+    expect(answer.headers['content-encoding']).toBe(encoding === 'gzip' ? 'gzip' : undefined)
+    await waitUntil(() => answers[0]?.writableNeedDrain === true)
+    hub.drain()
+    const parts: Buffer[] = []
+    answer.on('data', (part: Buffer) => parts.push(part))
+    await expect(new Promise((resolve, reject) => answer.on('end', resolve).on('error', reject))).rejects.toThrow('aborted')
+    const bytes = Buffer.concat(parts)
+    const text = encoding === 'gzip' ? gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH }).toString() : bytes.toString()
+    expect(text.length).toBeGreaterThan(MEGABYTE)
+    expect(text.endsWith('}\n')).toBe(true)
+  })
+
+  it.each<[string, number, string, number]>([
+    ['since=start', 0, 'E.9', 9],
+    ['after=E.3&through=E.7', 3, 'E.7', 4],
+    ['after=E.3&before=E.7', 3, 'E.6', 3],
+    ['since=start&limit=4', 0, 'E.4', 4],
+    ['after=E.5&order=desc', 5, 'E.9', 4],
+    ['after=E.9', 9, 'E.9', 0],
+  ])('with %s and a receipt says which messages it has', async (query, after, through, messages) => {
+    const { tape, openRequest } = await openExportServer()
+    await tape.append(Array.from({ length: 9 }, (_, index) => transferAt({ index })))
+    const position = (text: string) => text.replaceAll('E.', `${tape.epoch}.`)
+    const { text } = await readAll(await openRequest(`receipt=true&${position(query)}`))
+    const lines = text.trimEnd().split('\n')
+    const ids = lines.slice(0, -1).map((line) => JSON.parse(line).id)
+    expect(ids).toHaveLength(messages)
+    const digest = createHash('sha256').update(ids.join('\n')).digest('hex').slice(0, 32)
+    const range = { after: `${tape.epoch}.${after}`, through: position(through) }
+    expect(JSON.parse(lines.at(-1) ?? '')).toEqual({ type: 'receipt', ...range, messages, digest })
   })
 })

@@ -10,10 +10,14 @@ import { withEdge } from '../edge-fixture.ts'
 import { at, pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
 import { historyReaderOf, idOf, openNamedEdge, parametersOf, type QueryParameters, queryAt, tokenNotes } from './history-fixture.ts'
 
+async function* readTexts(...range: Parameters<typeof readAll>) {
+  for await (const frames of readAll(...range)) yield frames.map(({ entry }) => entry.text)
+}
+
 /** The texts of a whole export; `between` runs after each chunk. */
 async function readAllTexts(tape: SearchableTape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
   const texts: string[] = []
-  for await (const chunk of readAll(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
+  for await (const chunk of readTexts(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
     texts.push(...chunk)
     await between()
   }
@@ -54,7 +58,7 @@ describe('a whole export', () => {
     await tape.append(transfers(1_000))
     await tape.append(Array.from({ length: 6 }, () => ({ ...token({ at }), token: { text: 'x'.repeat(100_000) } })))
     const chunks: (readonly string[])[] = []
-    for await (const chunk of readAll(historyReaderOf(tape), await queryAt(at, tape, {}))) chunks.push(chunk)
+    for await (const chunk of readTexts(historyReaderOf(tape), await queryAt(at, tape, {}))) chunks.push(chunk)
     expect(chunks.flat().map(seqOf)).toEqual(Array.from({ length: 1_006 }, (_, index) => index + 1))
     for (const chunk of chunks) {
       expect(chunk.length).toBeLessThanOrEqual(100)
@@ -87,7 +91,7 @@ describe('a whole export', () => {
     let gone = false
     const chunks: (readonly string[])[] = []
     const reading = { ...historyReaderOf(tape), isGone: () => gone }
-    for await (const chunk of readAll(reading, await queryAt(at, tape, {}))) {
+    for await (const chunk of readTexts(reading, await queryAt(at, tape, {}))) {
       chunks.push(chunk)
       gone = true
     }
@@ -115,7 +119,7 @@ describe('an export that eviction overtakes', () => {
     let chunks = 0
     const texts: string[] = []
     const reading = (async () => {
-      for await (const chunk of readAll(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
+      for await (const chunk of readTexts(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
         texts.push(...chunk)
         chunks += 1
         if (chunks === 1) await meanwhile(tape)
@@ -150,7 +154,7 @@ describe('an export that eviction overtakes', () => {
     }
     const texts: string[] = []
     let chunks = 0
-    for await (const chunk of readAll(historyReaderOf(tape), await queryAt(at, tape, { order: 'desc' }))) {
+    for await (const chunk of readTexts(historyReaderOf(tape), await queryAt(at, tape, { order: 'desc' }))) {
       texts.push(...chunk)
       chunks += 1
       if (chunks === 3) for (let more = 0; more < 10; more += 1) await tape.append(transfers(70, 1_000 + more * 70))
@@ -219,7 +223,7 @@ describe('updates that eviction spared', () => {
     const { tape, whole } = await spared(400, 2_000)
     const texts: string[] = []
     const reading = (async () => {
-      for await (const chunk of readAll(historyReaderOf(tape), await queryAt(at, tape, {}))) {
+      for await (const chunk of readTexts(historyReaderOf(tape), await queryAt(at, tape, {}))) {
         texts.push(...chunk)
         if (texts.length === 200) {
           for (let turn = 0; turn < 3; turn += 1) await tape.append(transfers(400, 5_000 + turn * 400))

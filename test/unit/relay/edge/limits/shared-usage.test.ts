@@ -77,7 +77,7 @@ describe('limits that several processes share', () => {
     const [, ...workers] = openUsages().usages
     const [one, other] = workers.map((shared) => new RateLimiter(1, shared)) as [RateLimiter, RateLimiter]
     const sixty = Array.from({ length: 60 }, () => 'eth_chainId')
-    expect([one.take('a', sixty, 0), other.take('a', sixty, 0), other.take('b', sixty, 0)]).toEqual([true, false, true])
-    expect(other.take('a', sixty.slice(0, 40), 0)).toBe(true)
+    expect([one.take('a', sixty, 0), other.take('a', sixty, 0), other.take('b', sixty, 0)]).toEqual([0, 20_000, 0])
+    expect(other.take('a', sixty.slice(0, 40), 0)).toBe(0)
   })
 })

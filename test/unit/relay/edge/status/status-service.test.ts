@@ -91,7 +91,10 @@ describe('the service status', () => {
       head: { pending: null, sealed: null, safe: null, finalized: null },
       lag_ms: null,
       stocks: { read_at: null, age_s: null, count: null },
-      tape: { epoch: tape.epoch, oldest: `${tape.epoch}.0`, end: `${tape.epoch}.0`, durable: true },
+      tape: {
+        ...{ epoch: tape.epoch, oldest: `${tape.epoch}.0`, oldest_time: null, end: `${tape.epoch}.0`, messages: 0 },
+        ...{ bytes: tape.measure().bytes, durable: true },
+      },
       clients: { ws: 0, sse: 0, ndjson: 0, text: 0, rpc: 0 },
     })
     expect(score).toHaveLength(1)

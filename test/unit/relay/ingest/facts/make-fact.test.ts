@@ -154,7 +154,7 @@ describe('the NAV of a movement', () => {
   const polled: Partial<typeof origin> = { via: 'poll', sealed: true, now: blockTimeMs + 5_000 }
 
   it.each<[string, Partial<typeof origin>, number, string | null, object]>([
-    ['is the one known when its block was made, if that was backfilled', backfilled, 0, '10.00', { price: '10', age_s: 3_600 }],
+    ['is the one known when its block was made, if that was backfilled', backfilled, 0, '10.00', { price: '10', age_s: 0 }],
     ['is missing if the known one is newer than its backfilled block', backfilled, 1, null, { price: null, state: 'missing' }],
     ['is the one known now, however new, if it was not backfilled', polled, 1_000, '10.00', { price: '10', age_s: 4 }],
   ])('%s', (_, from, afterBlockMs, reference_value, nav) => {

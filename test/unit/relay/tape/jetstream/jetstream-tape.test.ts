@@ -63,6 +63,22 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     return opened
   }
 
+  it('waits for a position of another process, unless nobody can have it', async () => {
+    const server = await NatsServer.start()
+    onTestFinished(() => server.remove())
+    const leader = await openLeader('REACHED', {}, server.url)
+    await leader.append(oneOfEach({ at: NOON }))
+    const follower = await openProcess('REACHED', { mayLead: false }, server.url)
+    await vi.waitFor(() => expect(follower.point.isComplete).toBe(true))
+    expect(await follower.reach(leader.end())).toBe(true)
+    const next = leader.next()
+    const [isReached] = await Promise.all([follower.reach(next), leader.append([transfer({ at: NOON })])])
+    expect(isReached).toBe(true)
+    expect(await follower.reach(next + 1_000)).toBe(true)
+    await server.kill()
+    expect(await follower.reach(next + 1_000)).toBe(false)
+  })
+
   const openFixture =
     (losesFile: boolean): OpenTapeFixture =>
     async (bounds = {}) => {
