@@ -1,6 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { defaultSelectionOptions } from '../../src/protocol/parameters/selection.ts'
 import { settings } from '../../src/relay/config/settings.ts'
 import { ConnectionLimits } from '../../src/relay/edge/limits/connection-limits.ts'
+import { Hub } from '../../src/relay/edge/live/hub.ts'
+import { Listener } from '../../src/relay/edge/live/listener.ts'
+import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
+import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
+import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { Connection } from '../../src/sdk/client/connection.ts'
 import type { OpenConnection } from '../../src/sdk/client/connection-openers.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
@@ -64,9 +70,6 @@ const storms: readonly Storm[] = [
   { name: 'all load balancers restart', loss: 'reset', clients: LISTENERS_PER_EDGE, present: 0 },
 ]
 
-/** The relay's limit of `bye.retry_ms` if other processes serve on. */
-const byeLimitMs = Math.max(500, LISTENERS_PER_EDGE / 4)
-
 class VirtualTime {
   now = 0
   readonly #due = new Map<number, (() => void)[]>()
@@ -118,11 +121,39 @@ class BusyEdge {
   }
 }
 
+/** The messages with which an edge of the plan ends its connections when it is stopped. */
+function byesOf(random: () => number): readonly string[] {
+  const now = () => 0
+  const tape = openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 1, tapeMaxMessages: 1, now, random })
+  const hub = new Hub({
+    ...{ isOneOfMany: true, tape, current: new CurrentState(tape), wallTime: now, uptime: now, random },
+    ...{ maxClients: MAX_CLIENTS, maxClientsPerAddress: MAX_CLIENTS, maxSelections: 1, maxBacklogBytes: 1, backlogPatienceMs: 0 },
+    ...{ batchDelayBoundMs: 0, counters: { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} } },
+  })
+  const byes: string[] = []
+  const outlet: Outlet = {
+    ...{ backlog: 0, takenBytes: 0, drained: () => Promise.resolve(), ping: () => false, end: () => {}, cut: () => {} },
+    write: (bytes) => void byes.push(String(bytes)),
+  }
+  const shared = { id: '', transport: 'ndjson', outlet, heartbeatMs: null, uptime: 0, options: defaultSelectionOptions } as const
+  for (let nth = 0; nth < LISTENERS_PER_EDGE; nth += 1) hub.add(new Listener({ ...shared, address: `listener ${nth}` }))
+  hub.drain()
+  hub.close()
+  void tape.close()
+  return byes
+}
+
 /** Opens a client of the SDK whose first connection is lost at once. */
-function openClient(address: string, loss: Loss, edge: BusyEdge, time: VirtualTime, random: SeededRandom): void {
+function openClient(
+  address: string,
+  loss: Loss,
+  edge: BusyEdge,
+  time: VirtualTime,
+  { random, bye }: { random: () => number; bye: string },
+): void {
   const lose: OpenConnection = (_, { onMessage, onEnd }) => {
     onMessage(JSON.stringify({ type: 'hello', heartbeat_s: HEARTBEAT_S }))
-    if (loss === 'bye') onMessage(JSON.stringify({ type: 'bye', retry_ms: Math.round(random.next() * byeLimitMs) }))
+    if (loss === 'bye') onMessage(bye)
     const code = loss === 'bye' ? 4_200 : 1_006
     return loss === 'silence' ? () => {} : time.after(0, () => onEnd({ code, reason: loss }))
   }
@@ -144,7 +175,7 @@ function openClient(address: string, loss: Loss, edge: BusyEdge, time: VirtualTi
   const connection = new Connection(
     {
       ...{ transport: 'websocket', open: { websocket, sse: () => ignore } },
-      ...{ now: () => time.now, random: () => random.next(), after: time.after },
+      ...{ now: () => time.now, random, after: time.after },
     },
     { query: () => new URLSearchParams(), onMessage: ignore, onState: ignore, onRefusal: ignore },
   )
@@ -155,8 +186,10 @@ function openClient(address: string, loss: Loss, edge: BusyEdge, time: VirtualTi
 function rowOf({ name, loss, clients, present }: Storm): readonly string[] {
   const time = new VirtualTime()
   const edge = new BusyEdge(time, present)
-  const random = new SeededRandom('storm', name)
-  for (let nth = 0; nth < clients; nth += 1) openClient(`client ${nth}`, loss, edge, time, random)
+  const generator = new SeededRandom('storm', name)
+  const random = () => generator.next()
+  const byes = byesOf(random)
+  for (let nth = 0; nth < clients; nth += 1) openClient(`client ${nth}`, loss, edge, time, { random, bye: byes[nth] ?? '' })
   time.runUntil(() => edge.liveAt.length === clients)
   const perSecond = Map.groupBy(edge.attemptedAt, (at) => Math.floor(at / 1_000))
   const attempts = Math.max(...[...perSecond.values()].map(({ length }) => length))
