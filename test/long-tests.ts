@@ -48,7 +48,7 @@ export const gateFiles = [
   'test/unit/relay/tape/jetstream/jetstream-tape.test.ts',
 ]
 /** Clients reconnect at once, and the waits of clients and the start of the relay are measured: all need the whole machine. */
-const alone = ['test/e2e/slow/{deploy,conform,newcomer}.test.ts']
+const alone = ['test/e2e/slow/{deploy,conform,newcomer,rolling-upgrade}.test.ts']
 
 export const groups: Readonly<Record<string, Group>> = {
   'in each landing': { include: gateFiles, workers: 1, order: 0, isInEachLanding: true },

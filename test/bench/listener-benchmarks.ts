@@ -41,13 +41,17 @@ const measureFanOut = async (
   })
 }
 
-/** Memory per idle listener: the growth of the server's memory, divided by the listeners. */
-const measureMemory = (row: string, kind: StreamKind, opening: Promise<MeasuredServer>, listeners: number, report: Report) =>
+/** Memory and processor time per idle listener: the growth of the server's memory, and what it took to connect all. */
+const measureIdle = (row: string, kind: StreamKind, opening: Promise<MeasuredServer>, listeners: number, report: Report) =>
   withLoad(opening, async (load, server) => {
     const baseBytes = await settledBytes(server)
+    const cpuBefore = server.server.cpuSeconds()
     await load.join(kind, listeners)
+    const connectUs = ((server.server.cpuSeconds() - cpuBefore) * 1e6) / listeners
     const bytesEach = ((await settledBytes(server)) - baseBytes) / listeners
-    report('memory', `${kind}, ${row}`, { 'KiB each': bytesEach / 1_024, 'MiB without': baseBytes / 2 ** 20 })
+    report('memory', `${kind}, ${row}`, {
+      ...{ 'KiB each': bytesEach / 1_024, 'MiB without': baseBytes / 2 ** 20, 'connect µs': connectUs },
+    })
   })
 
 /** All measurements of a relay, or of the peers, for one part. */
@@ -71,7 +75,7 @@ export async function measureListeners(
     const peers = { ws: 'naive ws', sse: 'bare Node' } as const
     for (const kind of ['ws', 'sse'] as const) {
       const opening = dir === null ? openPeer(peers[kind], kind, sample) : openRelay({ dir })
-      await measureMemory(dir === null ? peers[kind] : 'relay', kind, opening, listeners, report)
+      await measureIdle(dir === null ? peers[kind] : 'relay', kind, opening, listeners, report)
     }
     return
   }

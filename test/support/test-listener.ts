@@ -4,10 +4,11 @@ import { Notice } from '../../src/protocol/notices.ts'
 import { Update } from '../../src/protocol/updates.ts'
 import { assertValidMessage, assertValidRequest } from './message-validator.ts'
 
-/** A received message: the value, its text, and the `id:` and `event:` lines where there are any. */
+/** A received message: the value, its text, when it was received, and the `id:` and `event:` lines if there are any. */
 export type ReceivedMessage = {
   readonly message: Message
   readonly text: string
+  readonly at: number
   readonly id?: string | undefined
   readonly event?: string | undefined
 }
@@ -39,7 +40,7 @@ export class TestListener {
 
   /** Records a message. Fails the test if it does not fit the contract, field by field and in order. */
   receive(text: string, lines: { id?: string | undefined; event?: string | undefined } = {}): void {
-    this.received.push({ message: parseMessage(text), text, ...lines })
+    this.received.push({ message: parseMessage(text), text, at: performance.now(), ...lines })
     for (const check of this.#watchers) check()
   }
 

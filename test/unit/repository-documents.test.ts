@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { quickStartLines } from '../../src/protocol/routes.ts'
 import { Update } from '../../src/protocol/updates.ts'
-import { settings } from '../../src/relay/config/settings.ts'
 import { faultTable } from '../simulation/fault-table.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -14,12 +13,6 @@ const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'src/**/*.md
 const readme = read('README.md')
 
 describe('the README', () => {
-  it.each(['docs/compose.yaml', 'docs/fly-cluster.toml', 'fly.toml'])('has a deployment in %s that sets only settings', (path) => {
-    const names = [...read(path).matchAll(/^ +([A-Z][A-Z_]+)(?::| =)/gm)].map(([, name = '']) => name)
-    expect(names.length).toBeGreaterThan(3)
-    expect(names.filter((name) => !settings.has(name))).toEqual([])
-  })
-
   it('gives the lines that a start prints', () => {
     for (const line of quickStartLines('127.0.0.1:8080', 'AAPLc')) expect(readme).toContain(line)
   })

@@ -9,10 +9,10 @@ import { createCertificate, type OpenedProxy } from './nginx-proxy.ts'
 
 const documented = readFileSync(new URL('../../../docs/haproxy.cfg', import.meta.url), 'utf8')
 
-/** Debian's HAProxy with the documented configuration, on free ports of this machine. `edit` changes it. */
+/** Debian's HAProxy with the documented configuration before these relays, on free ports of this machine. `edit` changes it. */
 export async function openHaproxy(
   test: TestLifecycle,
-  upstream: string,
+  upstreams: string | readonly string[],
   edit: (configuration: string) => string = (configuration) => configuration,
 ): Promise<OpenedProxy> {
   needPrograms('haproxy')
@@ -29,7 +29,13 @@ export async function openHaproxy(
     [/\/etc\/ssl\/stocktape\/fullchain-and-key\.pem/, pem],
     // The plain port of the test serves what TLS serves.
     [/ {2}http-request redirect scheme .*\n/, ''],
-    [/server relay 127\.0\.0\.1:8080 /, `server relay ${new URL(upstream).host} `],
+    [
+      / {2}server relay 127\.0\.0\.1:8080\n/g,
+      [upstreams]
+        .flat()
+        .map((url, nth) => `  server relay-${nth + 1} ${new URL(url).host}\n`)
+        .join(''),
+    ],
   ] as const
   const configuration = changes.reduce((text, [documentedText, testText]) => {
     if (!text.match(documentedText)) throw new Error(`docs/haproxy.cfg has nothing like ${documentedText}`)

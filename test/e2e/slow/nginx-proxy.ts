@@ -18,10 +18,10 @@ export type OpenedProxy = {
 
 const documented = readFileSync(new URL('../../../docs/nginx.conf', import.meta.url), 'utf8')
 
-/** Debian's nginx with the documented configuration, on free ports of this machine. `edit` changes it. */
+/** Debian's nginx with the documented configuration before these relays, on free ports of this machine. `edit` changes it. */
 export async function openNginx(
   test: TestLifecycle,
-  upstream: string,
+  upstreams: string | readonly string[],
   edit: (configuration: string) => string = (configuration) => configuration,
 ): Promise<OpenedProxy> {
   needPrograms('nginx', 'openssl')
@@ -30,7 +30,13 @@ export async function openNginx(
   await mkdir(join(folder, 'temp'))
   const certificatePath = createCertificate(folder)
   const sites = [
-    [/server 127\.0\.0\.1:8080 /, `server ${new URL(upstream).host} `],
+    [
+      /server 127\.0\.0\.1:8080 (.*)/,
+      [upstreams]
+        .flat()
+        .map((url) => `server ${new URL(url).host} $1`)
+        .join('\n  '),
+    ],
     // The plain port of the test belongs to the same server as TLS.
     [/listen 80;\n {2}listen \[::\]:80;/, `listen 127.0.0.1:${await freePort()};`],
     [/listen 443 ssl http2;\n {2}listen \[::\]:443 ssl http2;/, `listen 127.0.0.1:${tlsPort} ssl http2; listen 127.0.0.1:${port};`],

@@ -1,5 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest'
-import { freePort } from '../../support/child-program.ts'
+import { expect, it, vi } from 'vitest'
 import { openDevnet, transfer } from '../../support/test-stack.ts'
 import { openChromium, readEventSourceInPage } from './chromium-readers.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
@@ -10,7 +9,7 @@ vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
 /** The relay behind nginx with the configuration of docs/nginx.conf. */
 
-const withoutRetry = (configuration: string): string => configuration.replace(/^ *error_page .*$/m, '')
+const withoutRetry = (configuration: string): string => configuration.replace(/^ *error_page .* = @stocktape_retry;$/m, '')
 
 it('a browser survives a downtime after which it would give up without the retry answer', async (test) => {
   const devnet = await openDevnet({ pace: 'manual' }, test)
@@ -30,22 +29,6 @@ it('a browser survives a downtime after which it would give up without the retry
   await kept.until(() => lives(kept) === 2 && moved(), 'live again and the transfer')
   expect(resumeResultsOf(kept)).toEqual(['none', 'full'])
   expect(lives(lost)).toBe(1)
-})
-
-const sse = { accept: 'text/event-stream' }
-
-it.each([
-  ['a stream of EventSource', '/v1/stream/AAPLc', { headers: sse }, 200, 'retry: 1000\n\n'],
-  ['a stream of EventSource with a query', '/v1/stream?symbols=*', { headers: sse }, 200, 'retry: 1000\n\n'],
-  ['a stream without EventSource', '/v1/stream?format=ndjson', {}, 503, /^\{"code":503,/],
-  ['readiness', '/readyz', { headers: sse }, 503, /^\{"code":503,/],
-  ['a request', '/rpc', { method: 'POST', body: '{}' }, 503, /^\{"code":503,/],
-  ['a download', '/v1/events?format=ndjson', {}, 503, /^\{"code":503,/],
-])('without a relay, %s is answered so that its client does the right thing', async (_, path, init, status, body) => {
-  const nginx = await openNginx({ onTestFinished }, `http://127.0.0.1:${await freePort()}`)
-  const answer = await fetch(nginx.url + path, init)
-  expect([answer.status, answer.headers.get('retry-after')]).toEqual([status, status === 503 ? '2' : null])
-  expect(await answer.text()).toMatch(body)
 })
 
 it('an unready relay stays unready, and its other refusals pass', async (test) => {

@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { get } from 'node:http'
 import { createPublicClient, http, webSocket } from 'viem'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { DevnetOptions } from '../../../src/devnet/devnet.ts'
 import { apiKey } from '../../support/api-keys.ts'
-import { ChildProgram } from '../../support/child-program.ts'
+import { ChildProgram, freePort } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
+import { serve } from '../../support/loopback-server.ts'
 import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
 import { openDevnet, type TestLifecycle, transfer } from '../../support/test-stack.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
@@ -38,7 +39,7 @@ const proxies: readonly {
     open: openNginx,
     withTimeout: (configuration) => configuration.replace('proxy_read_timeout 60s;', `proxy_read_timeout ${READ_TIMEOUT_S}s;`),
     withCache: (configuration) =>
-      `proxy_cache_path temp/cache keys_zone=all:1m;\n${configuration.replace(
+      `proxy_cache_path temp/cache keys_zone=all:1m;\n${configuration.replaceAll(
         'proxy_pass http://stocktape;',
         'proxy_cache all; proxy_cache_lock on; proxy_cache_valid any 1m; proxy_pass http://stocktape;',
       )}`,
@@ -46,9 +47,9 @@ const proxies: readonly {
   {
     name: 'HAProxy',
     open: openHaproxy,
-    withTimeout: (configuration) => configuration.replaceAll(/timeout (client|server) 50000/g, `timeout $1 ${READ_TIMEOUT_S}s`),
+    withTimeout: (configuration) => configuration.replaceAll(/timeout (client|server) 50s/g, `timeout $1 ${READ_TIMEOUT_S}s`),
     withCache: (configuration) =>
-      `${configuration}  http-request cache-use all\n  http-response cache-store all\ncache all\n  total-max-size 4\n  max-age 60\n`,
+      `${configuration.replaceAll(/ {2}server .*\n/g, '  http-request cache-use all\n  http-response cache-store all\n$&')}cache all\n  total-max-size 4\n  max-age 60\n`,
   },
 ]
 
@@ -84,6 +85,8 @@ async function* linesOf(test: TestLifecycle, url: string): AsyncGenerator<string
 async function readUntil(lines: AsyncGenerator<string, never>, pattern: RegExp): Promise<void> {
   while (!pattern.test((await lines.next()).value));
 }
+
+const asEventSource = { headers: { accept: 'text/event-stream' } }
 
 describe.each(proxies)('behind $name', ({ open, withTimeout, withCache }) => {
   const openBehind = async (test: TestLifecycle, settings = {}, edit?: Edit, options: DevnetOptions = { pace: 'manual' }) => {
@@ -222,5 +225,42 @@ describe.each(proxies)('behind $name', ({ open, withTimeout, withCache }) => {
     expect(await statusFor('127.0.0.2', '192.0.2.1')).toBe(200)
     expect(await statusFor('127.0.0.3', '192.0.2.1')).toBe(200)
     expect(await statusFor('127.0.0.2', '192.0.2.2')).toBe(429)
+  })
+
+  it.each([
+    ['a stream of EventSource', '/v1/stream/AAPLc', asEventSource, 200, 'retry: 1000\n\n'],
+    ['a stream of EventSource with a query', '/v1/stream?symbols=*', asEventSource, 200, 'retry: 1000\n\n'],
+    ['a stream without EventSource', '/v1/stream?format=ndjson', {}, 503, /^\{"code":503,/],
+    ['readiness', '/readyz', asEventSource, 503, /^\{"code":503,/],
+    ['a request', '/rpc', { method: 'POST', body: '{}' }, 503, /^\{"code":503,/],
+    ['a download', '/v1/events?format=ndjson', {}, 503, /^\{"code":503,/],
+  ])('without a relay, %s is answered so that its client does the right thing', async (_, path, init, status, body) => {
+    const proxy = await open({ onTestFinished }, `http://127.0.0.1:${await freePort()}`)
+    const answer = await fetch(proxy.url + path, init)
+    expect(answer.status).toBe(status)
+    if (status === 503) expect(answer.headers.get('retry-after')).toBe('2')
+    expect(await answer.text()).toMatch(body)
+  })
+
+  it('a stream that an edge refuses with 503 opens on the other one, and EventSource never sees the last 503', async (test) => {
+    let stopping = 1
+    const edges = await Promise.all(
+      [1, 2].map((edge) =>
+        serve(test.onTestFinished, ({ url }, response) => {
+          const isRefused = edge <= stopping && url === '/v1/stream/AAPLc'
+          response.writeHead(isRefused ? 503 : 200).end(`edge ${edge}`)
+        }),
+      ),
+    )
+    const proxy = await open(test, edges)
+    const answerTo = async (init: RequestInit) => {
+      const answer = await fetch(`${proxy.url}/v1/stream/AAPLc`, init)
+      return `${answer.status} ${await answer.text()}`
+    }
+    const twice = async () => [await answerTo({}), await answerTo(asEventSource), await answerTo({}), await answerTo(asEventSource)]
+    expect(await twice()).toEqual(Array(4).fill('200 edge 2'))
+    stopping = 2
+    const refused = expect.stringMatching(/^503 edge [12]$/)
+    expect(await twice()).toEqual([refused, '200 retry: 1000\n\n', refused, '200 retry: 1000\n\n'])
   })
 })
