@@ -67,7 +67,7 @@ describe('history as NDJSON', () => {
       'content-type': 'application/x-ndjson; charset=utf-8',
       'cache-control': 'no-store',
       'x-accel-buffering': 'no',
-      'access-control-expose-headers': 'etag, age, retry-after, x-kept-since',
+      'access-control-expose-headers': 'etag, age, retry-after, x-kept-since, x-kept-since-time',
     })
   })
 

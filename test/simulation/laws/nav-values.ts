@@ -63,9 +63,11 @@ export class NavValues implements Law {
         if (isComparable && goesBack && !mayGoBack) violation('I10', `${id} goes back from ${held} to ${update.nav.updated_at}`)
         this.#published.set(address, update.nav)
       } else if (isFact(update) && isMovement(update)) {
-        // Backfilled movements may be older than every known NAV.
-        const unknown = update.ingest.source === 'backfill' && update.nav.state === 'missing'
-        if (!unknown) this.#check(update.nav, update)
+        const { nav, ingest, block } = update
+        const isBackfilled = ingest.source === 'backfill'
+        // A backfilled movement may be older than every known NAV, and its NAV is as of its block.
+        if (isBackfilled && nav.state === 'missing') continue
+        this.#check(nav, isBackfilled && block.timestamp !== null ? { ...update, time: block.timestamp } : update)
       } else if (type === 'token' && update.change === 'delisted') this.#published.delete(address)
     }
   }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../../src/relay/config/config.ts'
 import { flagOf, settings } from '../../../../src/relay/config/settings.ts'
+import { apiKey } from '../../../support/api-keys.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'stocktape-settings-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -86,7 +87,7 @@ describe('a setting that may hold a secret', () => {
 
 it('the settings that a start logs are those that differ from the defaults, without secrets', () => {
   const env = {
-    ...{ PORT: '8080', DRAIN: '4s', METRICS_TOKEN: 'metrics-secret', API_KEYS: 'key-secret', POOLS: '', DEMO: 'true' },
+    ...{ PORT: '8080', DRAIN: '4s', METRICS_TOKEN: 'metrics-secret', API_KEYS: apiKey, POOLS: '', DEMO: 'true' },
     ...{
       UPSTREAM_RPC_URL: 'https://me:secret@one.example/v2/secret,https://two.example:81',
       STOCKS_API_URL_FILE: fileWith('http://me:sec,ret@list.example/path,secret'),
