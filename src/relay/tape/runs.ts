@@ -59,8 +59,8 @@ export function firstSeqOfRun(end: number, sinceEpochMs: number, isFirst: boolea
 }
 
 /**
- * Returns how many numbers a run skips if its start is not on the disk. The next run may begin at the same number, if the clock is
- * behind the tape, and must not give the same ones: time goes on between the two.
+ * Returns how many numbers a run skips if its start is not on the disk. If the clock is behind the tape, the next run may begin at
+ * the same number, and must not give the same ones: time passes between the two.
  */
 export const skippedIfUnknown = (wallTimeMs: number): number => Math.floor(wallTimeMs * 1_000) % SKIPPED_BOUND
 

@@ -14,7 +14,7 @@ export type Sender = {
 /** Sums what was sent by transport and by API key. A connection counts for itself, and is read only when it ends or is measured. */
 export class SentTotals {
   readonly #keys: ApiKeyRing | null
-  /** What was sent to connections that have ended. The ring of keys holds the same by key. */
+  /** Sums over connections that have ended. The ring of keys holds the same by key. */
   readonly #ended = new Map<string, Sent>()
 
   constructor(keys: ApiKeyRing | null) {
