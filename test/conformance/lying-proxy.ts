@@ -58,7 +58,9 @@ function connectSocket(
 
 function forward(target: string, mistake: Mistake, incoming: IncomingMessage, response: ServerResponse): void {
   const { method, url = '' } = incoming
-  const headers = mistake.requestHeaders?.(incoming.headers) ?? incoming.headers
+  // An answer is changed as text, so it must not be compressed.
+  const given = { ...incoming.headers, 'accept-encoding': 'identity' }
+  const headers = mistake.requestHeaders?.(given) ?? given
   const outgoing = request(target + url, { method, headers }, (answer) => {
     const { 'content-length': _, ...kept } = answer.headers
     response.writeHead(answer.statusCode ?? 502, kept)

@@ -10,7 +10,6 @@ import { fetchDocumented, openDevnet, openRelayFor, openTestStack, type TestStac
 import { closeAfterTest } from './listeners.ts'
 
 /** More requests than any wait takes. */
-const ATTEMPTS_BOUND = 500
 
 const metricsOf = async ({ relay }: TestStack): Promise<string> => (await fetchDocumented(`${relay.url}/metrics`)).text
 
@@ -23,12 +22,9 @@ const valueIn = (text: string, series: string): number | null => {
 const movementsOf = async (url: string): Promise<readonly MessageOf<'transfer'>[]> =>
   ((await (await fetch(`${url}/v1/events?types=transfer&symbols=AAPLc`)).json()) as { events: MessageOf<'transfer'>[] }).events
 
-/** Resolves when the metrics have this value, and fails with the last one where they do not get it. */
-async function waitForValue(stack: TestStack, series: string, wanted: number): Promise<void> {
-  let last: number | null = null
-  for (let attempt = 0; attempt < ATTEMPTS_BOUND && last !== wanted; attempt += 1) last = valueIn(await metricsOf(stack), series)
-  expect(last, series).toBe(wanted)
-}
+/** Resolves when the metrics have this value. */
+const waitForValue = (stack: TestStack, series: string, wanted: number): Promise<void> =>
+  expect.poll(async () => valueIn(await metricsOf(stack), series), { timeout: 10_000, message: series }).toBe(wanted)
 
 describe('the metrics', () => {
   it('follow a log from its receipt to its seal', async () => {

@@ -263,12 +263,21 @@ it.concurrent('a relay listens on an address of IPv6 alone', async (test) => {
   expect(relay.stdout).toBe('')
 })
 
-it.concurrent('on a terminal the log is text, and a start prints what to do first', async (test) => {
-  const { settings } = await openChain(test)
+it.concurrent('on a terminal the log is text, and a start prints three commands that work', async (test) => {
   const inTerminal = ['python3', '-c', 'import pty, sys; pty.spawn(sys.argv[1:])'] as const
-  const program = new ChildProgram([...inTerminal, ...startCommand], { env: { PATH: process.env.PATH, ...settings } })
+  const program = new ChildProgram([...inTerminal, ...startCommand], { env: { PATH: process.env.PATH, PORT: '0' } })
   test.onTestFinished(() => program.kill())
-  await program.waitForOutput('stdout', /stocktape listens on http:\S+,.*\n.*Open http/)
+  await program.waitForOutput('stdout', /EventSource\(.*\r\n/)
   expect(program.stdout).toMatch(/^[\d:.]{12} INFO {2}stocktape has started \{"version":/)
-  expect(program.stdout).toMatch(/INFO {2}the relay listens \{"url":"http:/)
+  const [, url = ''] = /INFO {2}the relay listens \{"url":"([^"]*)"/.exec(program.stdout) ?? []
+  const { host } = new URL(url)
+  expect(program.stdout).toMatch(/built-in chain/)
+  const lines = program.stdout.split('\r\n').filter((line) => line.startsWith('  '))
+  expect(lines).toEqual([
+    expect.stringContaining(`curl -N http://${host}/v1/tail/`),
+    expect.stringContaining(`ws://${host}/v1/ws?symbols=`),
+    expect.stringContaining(`new EventSource('http://${host}/v1/stream/`),
+  ])
+  const listener = await closeAtEnd(test, listenSse(/'(http:[^']*)'/.exec(lines[2] ?? '')?.[1] ?? ''))
+  expect(await listener.waitFor('hello')).toMatchObject({ demo: true })
 })

@@ -34,8 +34,6 @@ const runHere: Readonly<Record<string, RegExp>> = {
   'stocktape conform --only gap-expired,going-away -- python3 src/docs/programs/follow.py': /2 rules kept, 0 broken/,
   'curl -s http://127.0.0.1:8080/healthz': /^\{"status":"ok"\}$/,
   'curl -s http://127.0.0.1:8080/readyz': /^\{"status":"ready",/,
-  'curl -s http://127.0.0.1:8080/v1/status': /^\{"chain_id":\d/,
-  'curl -s http://127.0.0.1:8080/metrics': /^stocktape_source\{/m,
   'stocktape key --name desk': /^k-[\w-]{32}\nsha256:[0-9a-f]{64} name=desk\n$/,
 }
 
@@ -62,10 +60,22 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
       'docker run --rm --network host stocktape tail AAPLc',
     ].map((command) => [command, ['test/nightly/image.test.ts', 'config.Entrypoint']] as const),
   ),
-  'docker compose -f docs/compose.yaml up --build': ['test/unit/deployment-files.test.ts', "'docs/compose.yaml'"],
+  'NATS_PASSWORD=$(openssl rand -hex 16) docker compose -f docs/compose.yaml up --build --detach': [
+    'test/unit/deployment-files.test.ts',
+    "'docs/compose.yaml'",
+  ],
+  'docker compose -f docs/compose.single.yaml up --build --detach': [
+    'test/unit/deployment-files.test.ts',
+    "'docs/compose.single.yaml'",
+  ],
+  ...Object.fromEntries(
+    ['stocktape backup', 'stocktape backup FILE', 'stocktape restore', 'stocktape restore FILE'].map(
+      (command) => [command, ['test/unit/tools/backup/backup.test.ts', command.split(' ')[1] ?? '']] as const,
+    ),
+  ),
+  'stocktape key': ['test/unit/main.test.ts', "'key'"],
   ...Object.fromEntries(
     [
-      'fly volumes create tape --size 3',
       'fly secrets set UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://…',
       'fly deploy',
       'fly secrets set NATS_URL=tls://… UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://…',
@@ -79,7 +89,7 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
       'sudo cp docs/stocktape.service /etc/systemd/system/',
       'sudo systemctl enable --now stocktape',
       'journalctl -u stocktape -f',
-    ].map((command) => [command, ['test/e2e/slow/systemd-unit.test.ts', "'docs/stocktape.service'"]] as const),
+    ].map((command) => [command, ['test/e2e/slow/deployment-programs.test.ts', "'docs/stocktape.service'"]] as const),
   ),
   ...Object.fromEntries(
     [

@@ -119,12 +119,8 @@ describe('a relay with two workers', () => {
     const later = await listenMany(test, relay.url, 12)
     for (const listener of later) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
     const countOf = (wanted: LogKind) => relay.log.filter(({ kind }) => kind === wanted).length
-    expect((['worker_ended', 'worker_started', 'list_read', 'source_changed'] as const).map(countOf)).toEqual([
-      1,
-      WORKERS + 1,
-      1,
-      1,
-    ])
+    const kinds = ['worker_ended', 'worker_started', 'list_read', 'source_changed'] as const
+    await vi.waitFor(() => expect(kinds.map(countOf)).toEqual([1, WORKERS + 1, 1, 1]), WAIT)
     const left = listeners.filter((listener) => !closed.has(listener))
     expect([closed.size, left.length].every((count) => count > 0)).toBe(true)
     for (const listener of left) {
