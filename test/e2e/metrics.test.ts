@@ -103,6 +103,7 @@ describe('the metrics', () => {
     const { poolsText: POOLS, quoteTokens: QUOTE_TOKENS, oracleRegistry: ORACLE_REGISTRY } = devnet
     const relay = await openRelayFor(devnet, { POOLS, QUOTE_TOKENS, ORACLE_REGISTRY })
     const stack = { devnet, relay }
+    await waitForValue(stack, 'source{source="pendingLogs"}', 1)
     devnet.issuer.pause({ symbol: 'TSLAc', features: [0] })
     devnet.issuer.split({ symbol: 'NVDAc', to: '2', effectiveAt: devnet.chain.pending.timestamp + 60 })
     devnet.issuer.freezeFeed({ symbol: 'GOOGLc' })
