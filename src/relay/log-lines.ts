@@ -57,7 +57,7 @@ export const logLines = {
   pools_unreadable: repeated('pools cannot be read'),
   pool_unlisted: repeated('POOLS names a token that is not listed'),
   // The token list
-  list_read: info('the token list was read for the first time'),
+  list_read: info('the token list was read'),
   list_unreadable: repeated('the token list cannot be read, and the last one stays in use'),
   list_shrank: repeated('the token list lacks tokens that it had: it is confirmed first'),
   list_records_skipped: repeated('records of the token list are unreadable, and were skipped'),

@@ -1,11 +1,12 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { createPublicClient, http, webSocket } from 'viem'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { DevnetOptions } from '../../../src/devnet/devnet.ts'
 import { apiKey } from '../../support/api-keys.ts'
 import { ChildProgram, freePort } from '../../support/child-program.ts'
-import { needPrograms } from '../../support/debian-programs.ts'
+import { needPrograms, pathOf } from '../../support/debian-programs.ts'
 import { serve } from '../../support/loopback-server.ts'
 import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
 import { openDevnet, type TestLifecycle, transfer } from '../../support/test-stack.ts'
@@ -14,7 +15,7 @@ import { openHaproxy } from './haproxy-proxy.ts'
 import { type OpenedProxy, openNginx } from './nginx-proxy.ts'
 import { allReceivedUpdates, differencesFromTape, ReturningReader, resumeResultsOf, upTo } from './reconnecting-readers.ts'
 
-needPrograms('curl')
+needPrograms('curl', 'python')
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
@@ -113,12 +114,24 @@ describe.each(proxies)('behind $name', ({ open, withTimeout, withCache }) => {
     for (const listener of listeners) expect(listener.messagesOf('transfer')).toHaveLength(TRANSFER_COUNT)
   })
 
+  it('the program of the contract verifies the receipts of a stream and of an export', async (test) => {
+    const { devnet, relay, proxy } = await openBehind(test)
+    transfer({ devnet }, 'AAPLc', 300)
+    devnet.seal()
+    await relay.waitForResponse('/v1/events?types=seal', (text) => text.includes('"type":"seal"'))
+    const [, program = ''] = /^```python\n(.*?)^```$/ms.exec(readFileSync('src/protocol/README.md', 'utf8')) ?? []
+    const verify = (url: string) => spawnSync(pathOf('python'), ['-c', program, url], { encoding: 'utf8' })
+    for (const base of [relay.url, proxy.url])
+      for (const path of ['/v1/stream?symbols=*&since=start&format=ndjson', '/v1/events?symbols=*&format=ndjson&receipt=true'])
+        expect(verify(base + path), base + path).toMatchObject({ status: 0, stderr: '' })
+  })
+
   it('heartbeats keep silent streams open', async (test) => {
     const { devnet, proxy } = await openBehind(test, {}, withTimeout)
     const listeners = await listenAll(test, proxy, 'symbols=AAPLc&heartbeat=1')
     const lines = linesOf(test, `${proxy.url}/v1/tail/AAPLc?heartbeat=1`)
     await readUntil(lines, /^# live/)
-    const silent = await listenNdjson(`${proxy.url}/v1/stream/AAPLc`)
+    const silent = await listenNdjson(`${proxy.url}/v1/stream/AAPLc?heartbeat=0`)
     await silent.waitFor('live')
     expect(['cut', 'ended']).toContain((await silent.closed).reason)
     for (const listener of listeners)
