@@ -21,7 +21,7 @@ export const logLines = {
   setting_unknown: warn('a variable looks like a misspelt setting'),
   cannot_start: fatal('the relay cannot start'),
   listening: info('the relay listens'),
-  serving: info('tokens are known, so clients can subscribe'),
+  serving: info('tokens are known: the relay serves clients'),
   stopping: info('the relay stops'),
   stopped: info('the relay has stopped'),
   stop_failed: fatal('stopping failed'),
@@ -33,6 +33,7 @@ export const logLines = {
   no_control: warn('stocktape backup cannot reach this relay: the socket in DATA_DIR does not open'),
   // The chain
   source_changed: info('the source of updates has changed'),
+  source_down: error('the chain cannot be read: clients receive nothing new'),
   behind: warn('updates are late: the node, or the reading of sealed blocks, is behind'),
   caught_up: info('updates are in time again'),
   reorg: warn('the chain was reorganised'),
@@ -42,7 +43,7 @@ export const logLines = {
   message_unreadable: repeated('a message of the node is unreadable'),
   logs_unreadable: repeated('logs or messages of the node are unreadable'),
   upstream_request_failed: debug('a request to the node failed'),
-  upstream_failed: repeated('an upstream URL fails, and is not used for a while'),
+  upstream_failed: repeated('an upstream URL fails, and is asked again later'),
   wrong_chain: repeated('an upstream URL is of another chain, and is not used'),
   upstream_aside: repeated('an upstream URL is asked after all others for a while'),
   batches_refused: repeated('the node refuses batches'),
@@ -53,7 +54,9 @@ export const logLines = {
   contract_empty: repeated('a contract returns nothing'),
   contract_of_another_block: repeated('a contract was read at another block, and is read again'),
   contract_failed: repeated('a contract cannot be read'),
-  contracts_refused: repeated('the node refuses to read contracts'),
+  contracts_refused: repeated(
+    'the node refuses to read contracts: multipliers, supply and frozen feeds are known from the list and from logs only',
+  ),
   pools_unreadable: repeated('pools cannot be read'),
   pool_unlisted: repeated('POOLS names a token that is not listed'),
   // The token list
@@ -85,7 +88,7 @@ export const logLines = {
   stream_unreadable: repeated('a message of the stream is no batch, and was skipped'),
   stream_other_version: repeated('a batch of the stream is of another version of stocktape, and was skipped'),
   // Clients
-  api_keys_read: info('the API keys were read'),
+  api_keys_read: info('the API keys were read, and clients of removed ones are disconnected'),
   api_keys_unreadable: repeated('API_KEYS_FILE cannot be read, and its last keys stay valid'),
   untrusted_proxy: repeated('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed'),
   client_connected: debug('a client has connected'),

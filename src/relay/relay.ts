@@ -245,6 +245,7 @@ async function openCountedIngest(
 
 /** Returns a function that logs each change of the source and each hole among the updates that this process publishes. */
 function openStory(log: WriteLine): (entries: readonly { readonly update: Update }[]) => void {
+  let before: string | null = null
   let wasBehind = false
   return (entries) => {
     for (const { update } of entries) {
@@ -252,8 +253,10 @@ function openStory(log: WriteLine): (entries: readonly { readonly update: Update
       if (update.type !== 'status') continue
       const { source, reason } = update
       const isBehind = reason === 'behind'
-      log(isBehind ? 'behind' : wasBehind ? 'caught_up' : 'source_changed', { source, reason })
+      const change = source === 'down' ? 'source_down' : isBehind ? 'behind' : wasBehind ? 'caught_up' : 'source_changed'
+      log(change, { source, reason, before })
       wasBehind = isBehind
+      before = source
     }
   }
 }

@@ -52,7 +52,9 @@ export async function serve(args: readonly string[], { startBuiltInChain, loadDo
   const relay = await start(config, { log, metrics, loadDocuments }, builtInChain)
   const url = `http://${hostInUrl(config.process.host)}:${relay.port}`
   log('listening', { url, tape: placeOfTape(config) })
-  const whenListed = relay.whenListed.then(() => log('serving'))
+  const whenListed = relay.whenListed.then(() => {
+    if (config.process.role !== 'ingest') log('serving')
+  })
   if (!process.stdout.isTTY) return EXIT_OK
   await Promise.race([whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
   printBanner(config, url)
@@ -139,7 +141,7 @@ function openShutdown(log: WriteLine, stop: () => Promise<number>, beforeStop: (
     startedAt = from
     stopping.then(stop).then(
       (clients) => {
-        log('stopped', { took_ms: Math.round(performance.now() - from), clients })
+        log('stopped', { took_ms: Math.round(performance.now() - from), clients_disconnected: clients })
         process.exit(exitCode)
       },
       (failure: unknown) => {

@@ -397,6 +397,7 @@ export abstract class StoredTape implements SearchableTape {
   }
 
   #returnToFile(): void {
+    const { count } = this.#overlay
     try {
       this.#overlay.moveToFile()
     } catch (error) {
@@ -404,7 +405,7 @@ export abstract class StoredTape implements SearchableTape {
       return
     }
     this.#flush(() => this.#checkpoints.complete())
-    if (this.isInFile) this.#options.log?.('tape_writable', { dir: this.#options.dataDir })
+    if (this.isInFile) this.#options.log?.('tape_writable', { dir: this.#options.dataDir, updates: count })
   }
 }
 

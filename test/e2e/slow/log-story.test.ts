@@ -65,6 +65,6 @@ it.skipIf(!hasNats)('the log of a cluster tells each event once, in order', { ti
   expect(lineOf('started')).toMatchObject({ level: 'info', detail: { settings: { ROLE: 'edge', NATS_URL: expect.any(String) } } })
   expect(edge.log.findLast(({ kind }) => kind === 'api_keys_read')?.detail).toEqual({ keys: 1, removed: 1 })
   expect(lineOf('client_ended')?.detail).toEqual({ transport: 'ndjson', reason: 'client', alive_ms: expect.any(Number) })
-  expect(lineOf('stopped')?.detail).toEqual({ took_ms: expect.any(Number), clients: 0 })
+  expect(lineOf('stopped')?.detail).toEqual({ took_ms: expect.any(Number), clients_disconnected: 0 })
   expect(JSON.stringify(edge.log)).not.toMatch(new RegExp(`${first}|${second}`))
 })

@@ -265,10 +265,11 @@ export class EndpointPool {
         ? WRONG_CHAIN_BACKOFF_MS
         : withJitter(backoffMs(BACKOFF, endpoint.failures), BACKOFF_JITTER, this.#options.random())
     endpoint.isChainChecked = false
-    endpoint.backoffUntil = this.#options.now() + Math.max(waitMs, error.retryAfterMs ?? 0)
+    const restMs = Math.round(Math.max(waitMs, error.retryAfterMs ?? 0))
+    endpoint.backoffUntil = this.#options.now() + restMs
     if (error.kind === 'unreachable' && error.message === TIMEOUT_MESSAGE) this.#putAside(endpoint, { reason: 'it hangs' })
     const kind = error.kind === 'wrong_chain' ? 'wrong_chain' : 'upstream_failed'
-    this.#options.warn(kind, { endpoint: hostOf(endpoint.url), error: error.kind, reason: error.message })
+    this.#options.warn(kind, { endpoint: hostOf(endpoint.url), error: error.kind, reason: error.message, again_in_ms: restMs })
   }
 
   /** Checks the chain of an endpoint. Afterwards only an endpoint of another chain is not used for a while. */

@@ -82,6 +82,7 @@ export class NatsStream {
   readonly #log: WriteLine
   #connection: NatsConnection | null = null
   #isConnected = false
+  #lostAt = 0
   #isClosed = false
   /** Limit of the stream on the size of a message, as of the last `extent`. */
   #streamLimitBytes = Number.POSITIVE_INFINITY
@@ -308,11 +309,13 @@ export class NatsStream {
   async #watch(connection: NatsConnection): Promise<void> {
     for await (const { type } of connection.status()) {
       if (type === 'disconnect' || type === 'staleConnection') {
-        if (this.#isConnected && !this.#isClosed) this.#log('nats_lost')
+        if (this.#isConnected && !this.#isClosed) this.#log('nats_lost', { server: connection.getServer() })
+        if (this.#isConnected) this.#lostAt = performance.now()
         this.#isConnected = false
       }
       if (type !== 'reconnect') continue
-      if (!this.#isConnected) this.#log('nats_back')
+      const after_ms = Math.round(performance.now() - this.#lostAt)
+      if (!this.#isConnected) this.#log('nats_back', { server: connection.getServer(), after_ms })
       this.#isConnected = true
     }
   }

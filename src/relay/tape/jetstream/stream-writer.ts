@@ -234,7 +234,8 @@ export class StreamWriter {
   #stepDown(reason: string): void {
     if (!this.#isLeading) return
     this.#isLeading = false
-    if (!this.#isClosing) this.#options.log('leads_no_more', { reason })
+    const why = reason.startsWith('wrong last sequence') ? 'another process has written the tape' : reason
+    if (!this.#isClosing) this.#options.log('leads_no_more', { reason: why })
     this.#options.onLeadership(false)
     this.#rejectQueue()
     this.#wake()

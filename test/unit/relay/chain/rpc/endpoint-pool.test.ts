@@ -227,6 +227,7 @@ describe('an endpoint of another chain', () => {
       endpoint: new URL(wrong.url).host,
       error: 'wrong_chain',
       reason: `it is of chain 1, but CHAIN_ID says ${CHAIN_ID}`,
+      again_in_ms: MINUTE_MS,
     }
     expect(warnings).toEqual([{ kind: 'wrong_chain', detail }])
     clock.now += MINUTE_MS - 1
