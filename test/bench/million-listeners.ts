@@ -42,9 +42,8 @@ function measured(...cells: readonly string[]): readonly number[] {
 const BURST = 20
 const [, burstMessageUs = 0] = measured('WebSocket', 'relay')
 const [loneMessageUs = 0] = measured('10,000', '200 ms', 'relay')
-const [listenerKib = 0, , relayMib = 0] = measured('relay')
-/** Node with `ws` took 100 to 130 µs of processor time for a handshake. */
-const connectUs = 130
+const [listenerKib = 0, , relayMib = 0, ...connectUs] = measured('relay')
+const CONNECT_US = Math.max(...connectUs)
 /** Microseconds to write a batch to one listener, by the number of its messages. */
 const markets = [
   { messages: 1, writeUs: loneMessageUs },
@@ -114,7 +113,7 @@ class BusyEdge {
   connect(address: string, answer: (isAccepted: boolean) => void): void {
     const { now } = this.#time
     const idleShare = 1 - coresFor(this.#present + this.liveAt.length, BUSY_WRITE_US)
-    this.#freeAt = Math.max(now, this.#freeAt) + connectUs / 1_000 / idleShare
+    this.#freeAt = Math.max(now, this.#freeAt) + CONNECT_US / 1_000 / idleShare
     this.attemptedAt.push(now)
     this.waitsMs.push(this.#freeAt - now)
     this.#time.after(this.#freeAt - now, () => answer(this.#limits.add({ address }) === null))
