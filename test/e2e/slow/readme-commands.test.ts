@@ -73,6 +73,15 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
       (command) => [command, ['test/unit/tools/backup/backup.test.ts', command.split(' ')[1] ?? '']] as const,
     ),
   ),
+  ...Object.fromEntries(
+    [
+      'docker exec stocktape node /app/main.js backup /data/tape.backup',
+      'docker cp stocktape:/data/tape.backup .',
+      'docker stop stocktape',
+      'docker run --rm -v tape:/data stocktape restore /data/tape.backup --data-dir /data --force',
+      'docker start stocktape',
+    ].map((command) => [command, ['test/unit/tools/backup/backup.test.ts', "stocktape('restore'"]] as const),
+  ),
   'stocktape key': ['test/unit/main.test.ts', "'key'"],
   ...Object.fromEntries(
     [
