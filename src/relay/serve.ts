@@ -119,7 +119,7 @@ function printBanner(config: Config, url: string): void {
   const { process: own, chain, tape } = config
   print(`stocktape listens on ${url}, the tape is in ${placeOfTape(config)}`)
   if (own.role === 'ingest') {
-    print('This process only writes the tape: it serves /healthz, /readyz, /metrics and /v1/status.')
+    print('This process only writes the tape: it serves /healthz, /readyz, /v1/status and the metrics.')
     return
   }
   if (chain.isBuiltIn) {
