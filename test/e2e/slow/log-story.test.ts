@@ -37,6 +37,8 @@ it.skipIf(!hasNats)('the log of a cluster tells each event once, in order', { ti
   const leading = async () => (await Promise.all(ingesters.map((one) => one.isLeading()))).indexOf(true)
   await vi.waitFor(async () => expect(await leading()).not.toBe(-1), WAIT)
   const heirOf = (leader: number) => ingesters[1 - leader] as ClusterMember
+  const isStillMissing = ({ log }: ClusterMember) =>
+    log.findLast(({ kind }) => kind === 'updates_missing' || kind === 'updates_arrive')?.kind === 'updates_missing'
   const visit = async () => {
     const listener = await listenNdjson(`${edge.url}/v1/stream?symbols=*&key=${second}`)
     await listener.waitFor('live')
@@ -54,6 +56,7 @@ it.skipIf(!hasNats)('the log of a cluster tells each event once, in order', { ti
   let read = 0
   for (const [event, member, act, kinds] of events) {
     await vi.waitFor(async () => expect(await leading()).not.toBe(-1), WAIT)
+    if (!member) await vi.waitFor(() => expect(ingesters.some(isStillMissing)).toBe(false), WAIT)
     const watched = member ?? heirOf(await leading())
     const from = member ? read : watched.log.length
     await act()
