@@ -282,16 +282,19 @@ describe('a relay with two workers', () => {
     expect(readdirSync(folder).toSorted()).toEqual(['env', 'token'])
   })
 
-  it.skipIf(!hasNats)('serves a tape over NATS, as an edge', async (test) => {
-    const devnet = await openBusyDevnet(test)
+  it.skipIf(!hasNats)('serves a tape over NATS, as an edge, and says that its data is that of a built-in chain', async (test) => {
     const nats = await NatsServer.start()
     test.onTestFinished(() => nats.remove())
-    await openRelay(test, devnet, { NATS_URL: nats.url, ROLE: 'ingest', WORKERS: '1' })
-    const edge = await openRelay(test, devnet, { NATS_URL: nats.url, ROLE: 'edge' })
-    const listeners = await listenMany(test, edge.url, 6)
+    const own = { PORT: '0', DRAIN: '2s', NATS_URL: nats.url, DATA_DIR: ':memory:' }
+    await spawnRelay(test, { ...own, ROLE: 'ingest' }).listeningUrl()
+    const url = await spawnRelay(test, { ...own, ROLE: 'edge', WORKERS: String(WORKERS) }).listeningUrl()
+    const listeners = await listenMany(test, url, 6)
     for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 30, '30 updates')
+    for (const listener of listeners) expect(listener.messagesOf('hello')).toMatchObject([{ demo: true }])
+    for (const path of ['/v1/status', '/readyz'])
+      expect((await fetchDocumented(url + path)).json, path).toMatchObject({ demo: true })
     await nats.kill()
-    const pings = await listenNdjson(`${edge.url}/v1/stream?${query}&heartbeat=1`)
+    const pings = await listenNdjson(`${url}/v1/stream?${query}&heartbeat=1`)
     test.onTestFinished(() => pings.close())
     await pings.waitFor('heartbeat', ({ source }) => source === 'down')
   })

@@ -32,12 +32,19 @@ type EdgeSettings = {
   readonly bound?: number
   readonly replay?: number
   readonly clients?: number
+  readonly isOneOfMany?: boolean
   /** A tape that the test opened and closes itself. */
   readonly existingTape?: SearchableTape
 }
 
 /** The hub over a tape in memory, with listeners that record everything they are sent. */
-export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000, existingTape }: EdgeSettings = {}) {
+export function openEdge({
+  bound = 1_000_000,
+  replay = 100_000,
+  clients = 1_000,
+  isOneOfMany = false,
+  existingTape,
+}: EdgeSettings = {}) {
   const clock = { now: 1_000_000 }
   const now = () => clock.now
   const tape: SearchableTape =
@@ -53,7 +60,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
     maxSelections: 10,
     batchDelayBoundMs: 0,
   }
-  const hub = new Hub({ isOneOfMany: false, tape, current, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
+  const hub = new Hub({ isOneOfMany, tape, current, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
   let isClosed = false
   const append = tape.append.bind(tape)
   // A delivery may take several turns; tests look at what was sent right after an append.
@@ -73,7 +80,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
     isWrongChain: () => false,
     server: 'test',
     demo: () => false,
-    isOneOfMany: false,
+    isOneOfMany,
     heartbeatMs: 15_000,
     navStaleAfterMs: 1,
     maxSelections: 10,

@@ -26,6 +26,20 @@ const blockNumbersOf = (messages: readonly Message[]): readonly number[] =>
     message.type === 'hole' ? [message.blocks.first] : message.type === 'log' ? [message.block.number] : [],
   )
 
+it.each([
+  ['alone', false, 10, 500 + 2_250],
+  ['beside others, with few listeners', true, 10, 250],
+  ['beside others, with many', true, 4_000, 500],
+])('a drain %s spreads the reconnects', (_, isOneOfMany, count, halfMs) => {
+  const { hub, addLive } = openTestEdge({ isOneOfMany, clients: count })
+  const outlets = Array.from({ length: count }, () => new RecordingOutlet(Number.POSITIVE_INFINITY))
+  for (const outlet of outlets) addLive(outlet)
+  hub.drain()
+  // The random number of this edge is always a half.
+  const byes = outlets.map(({ messages }) => messages.at(-1))
+  expect(new Set(byes.map((bye) => (bye?.type === 'bye' ? bye.retry_ms : null)))).toEqual(new Set([halfMs]))
+})
+
 describe('a join', () => {
   it.each(Array.from({ length: TICKS }, (_, turn) => turn))(
     'neither loses nor repeats an update that is written %i turns after its start',
