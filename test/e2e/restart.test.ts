@@ -108,7 +108,7 @@ describe.concurrent('a relay that restarts on its tape', () => {
     expect(await second.waitForExit()).toBe(0)
     expect([second.log.at(-2), second.log.at(-1)]).toMatchObject([
       { kind: 'stopping', detail: { signal: 'SIGINT' } },
-      { kind: 'stopped', detail: { clients: 1 } },
+      { kind: 'stopped', detail: { clients_disconnected: 1 } },
     ])
   })
 })
