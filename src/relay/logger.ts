@@ -44,7 +44,7 @@ function writeToStandardError(line: string): void {
 
 const ignore = (): void => {}
 
-/** `12:53:19.203 WARN  the socket to the node is closed: 1006 {"endpoint":"…"}` */
+/** `12:53:19.203 WARN  the socket to the node is closed, and is opened again later: 1006 {"endpoint":"…"}` */
 function readableLine(json: string): string {
   const { level, time, msg, kind: _, detail, ...others } = JSON.parse(json)
   const { reason, ...rest } = { ...detail, ...others }

@@ -253,8 +253,8 @@ function openStory(log: WriteLine): (entries: readonly { readonly update: Update
       if (update.type !== 'status') continue
       const { source, reason } = update
       const isBehind = reason === 'behind'
-      const change = source === 'down' ? 'source_down' : isBehind ? 'behind' : wasBehind ? 'caught_up' : 'source_changed'
-      log(change, { source, reason, before })
+      const back = before === 'down' ? 'source_back' : wasBehind ? 'caught_up' : 'source_changed'
+      log(source === 'down' ? 'source_down' : isBehind ? 'behind' : back, { source, reason, before })
       wasBehind = isBehind
       before = source
     }

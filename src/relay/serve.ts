@@ -46,7 +46,8 @@ export async function serve(args: readonly string[], { startBuiltInChain, loadDo
     return EXIT_OK
   }
   for (const reason of result.warnings) log('setting_unknown', { reason })
-  log('started', { version, commit, node: process.versions.node, pid: process.pid, settings: result.shown })
+  const { role } = result.config.process
+  log('started', { version, commit, role, node: process.versions.node, pid: process.pid, settings: result.shown })
   const builtInChain = result.config.chain.isBuiltIn ? await startBuiltInChain(result.config.process.faults) : null
   const config = builtInChain ? withUpstream(result.config, builtInChain.upstream) : result.config
   const relay = await start(config, { log, metrics, loadDocuments }, builtInChain)

@@ -1,6 +1,7 @@
 import { describe, expect, it, type TestContext } from 'vitest'
 import { startDevnet } from '../../src/devnet/devnet.ts'
 import { readConfig, withUpstream } from '../../src/relay/config/config.ts'
+import type { WriteLine } from '../../src/relay/log-lines.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { startRelay } from '../../src/relay/relay.ts'
 import { silentLog } from '../support/in-process-relay.ts'
@@ -10,7 +11,10 @@ import { listenNdjson, type TestListener } from '../support/test-listener.ts'
 const openFaulty = async (
   faults: string,
   { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
-  transactionsPerFlashblock = 1,
+  {
+    transactionsPerFlashblock = 1,
+    log = silentLog,
+  }: { readonly transactionsPerFlashblock?: number; readonly log?: WriteLine } = {},
 ) => {
   const settings = { PORT: '0', DATA_DIR: ':memory:', SILENCE: '500ms', STOCKS_REFRESH: '200ms' }
   const parsed = readConfig([], { ...settings, FAULTS: faults })
@@ -23,7 +27,7 @@ const openFaulty = async (
       chain: { upstreamRpcUrl: [devnet.rpcUrl], upstreamWsUrl: [devnet.wsUrl], isBuiltIn: true },
       tokens: { stocksApiUrl: devnet.url, feeds: [], pools: [], oracleRegistry: null },
     }),
-    log: silentLog,
+    log,
     metrics: openMetrics(),
     loadDocuments: async () => new Map(),
     onFailure: (failure) => {
@@ -73,9 +77,19 @@ describe.concurrent('a relay on a chain with faults', () => {
     )
   })
 
+  it('logs when the chain cannot be read, and when it can again', async (context) => {
+    const kinds: string[] = []
+    const log = (kind: string) => void kinds.push(kind)
+    const url = await openFaulty('outage=2s/4s', context, { log })
+    const listener = await listen(url, 'since=start&types=status', context)
+    await listener.waitFor('status', ({ source }) => source === 'down')
+    await listener.until(() => listener.messagesOf('status').at(-1)?.source !== 'down', 'the end of the outage')
+    expect(kinds.filter((kind) => kind.startsWith('source_')).slice(-2)).toEqual(['source_down', 'source_back'])
+  })
+
   it('retracts and publishes late where chance wants it', async (context) => {
     // A reorg loses few transactions, so there have to be many.
-    const url = await openFaulty('reorg=30%x4,drop=20%,late=20%', context, 4)
+    const url = await openFaulty('reorg=30%x4,drop=20%,late=20%', context, { transactionsPerFlashblock: 4 })
     const listener = await listen(url, 'since=start&types=*', context)
     await listener.waitFor('retract', ({ reason }) => reason === 'not_sealed')
     await listener.waitFor('retract', ({ reason }) => reason === 'reorg')

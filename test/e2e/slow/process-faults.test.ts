@@ -269,7 +269,7 @@ it.concurrent('on a terminal the log is text, and a start prints three commands 
   test.onTestFinished(() => program.kill())
   await program.waitForOutput('stdout', /EventSource\(.*\r\n/)
   expect(program.stdout).toMatch(/^[\d:.]{12} INFO {2}stocktape has started \{"version":/)
-  const [, url = ''] = /INFO {2}the relay listens \{"url":"([^"]*)"/.exec(program.stdout) ?? []
+  const [, url = ''] = /INFO {2}stocktape listens \{"url":"([^"]*)"/.exec(program.stdout) ?? []
   const { host } = new URL(url)
   expect(program.stdout).toMatch(/built-in chain/)
   const lines = program.stdout.split('\r\n').filter((line) => line.startsWith('  '))

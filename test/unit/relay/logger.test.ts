@@ -15,15 +15,15 @@ const open = (settings: Partial<Parameters<typeof openLog>[0]> = {}) => {
 it.each<[Parameters<WriteLine>, string]>([
   [
     ['link_down', { reason: 'closed with 1006', endpoint: 'a' }],
-    'WARN  the socket to the node is closed: closed with 1006 {"endpoint":"a"}\n',
+    'WARN  the socket to the node is closed, and is opened again later: closed with 1006 {"endpoint":"a"}\n',
   ],
   [
     ['link_down', { begins: '\u202eA\u009b2J\u001b\u007f' }],
-    'WARN  the socket to the node is closed {"begins":"\\u202eA\\u009b2J\\u001b\\u007f"}\n',
+    'WARN  the socket to the node is closed, and is opened again later {"begins":"\\u202eA\\u009b2J\\u001b\\u007f"}\n',
   ],
   [
     ['link_down', { reason: 'a\n12:00 INFO "all is well"\u009b' }],
-    'WARN  the socket to the node is closed: a\\n12:00 INFO \\"all is well\\"\\u009b\n',
+    'WARN  the socket to the node is closed, and is opened again later: a\\n12:00 INFO \\"all is well\\"\\u009b\n',
   ],
   [['leads'], 'INFO  this ingester leads: it writes the tape\n'],
   [['tape_unflushed', {}], `ERROR ${logLines.tape_unflushed.sentence}\n`],
