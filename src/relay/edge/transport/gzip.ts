@@ -57,9 +57,10 @@ export class GzipChunks {
     return new Promise((resolve) => this.#gzip.flush(() => resolve(this.#take())))
   }
 
+  /** Resolves with the last bytes, or after `close`. */
   finish(): Promise<Buffer> {
     this.#gzip.end()
-    return new Promise((resolve) => this.#gzip.once('end', () => resolve(this.#take())))
+    return new Promise((resolve) => this.#gzip.once('close', () => resolve(this.#take())))
   }
 
   /** Releases the memory of the compressor. */
