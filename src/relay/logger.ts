@@ -27,7 +27,7 @@ export function openLog({ level, format, now, onLine, write = writeToStandardErr
   return (kind, detail) => {
     const { level, sentence, ...line } = logLines[kind]
     if (!log.isLevelEnabled(level)) return
-    const more = 'repeats' in line ? mayRepeat(kind) : 0
+    const more = 'repeats' in line ? mayRepeat(keyOf(kind, detail)) : 0
     if (more === null) return
     const described = detail instanceof Error ? { err: detail } : detail !== undefined && { detail }
     log[level]({ kind, ...described, ...(more > 0 && { more_since_last: more }) }, sentence)
@@ -57,16 +57,24 @@ function readableLine(json: string): string {
 const escapeUnsafe = (json: string): string =>
   json.replace(/[\x7f-\x9f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (unsafe) => `\\u${unsafe.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Returns how many lines of a kind were omitted since its last one; null if this one is omitted too. */
-function openRepeatLimit(now: () => number): (kind: LogKind) => number | null {
-  const last = new Map<LogKind, { at: number; omitted: number }>()
-  return (kind) => {
-    const before = last.get(kind)
+/** Fields of a detail that tell two conditions of a kind apart. Each has few values. */
+const conditionFields = ['endpoint', 'subscription', 'stage', 'error'] as const
+
+const keyOf = (kind: LogKind, detail: unknown): string => {
+  const fields: Readonly<Record<string, unknown>> = { ...(detail as object | undefined) }
+  return JSON.stringify([kind, ...conditionFields.map((name) => fields[name])])
+}
+
+/** Returns how many lines of a condition were omitted since its last one; null if this one is omitted too. */
+function openRepeatLimit(now: () => number): (key: string) => number | null {
+  const last = new Map<string, { at: number; omitted: number }>()
+  return (key) => {
+    const before = last.get(key)
     if (before && now() - before.at < REPEAT_INTERVAL_MS) {
       before.omitted += 1
       return null
     }
-    last.set(kind, { at: now(), omitted: 0 })
+    last.set(key, { at: now(), omitted: 0 })
     return before?.omitted ?? 0
   }
 }

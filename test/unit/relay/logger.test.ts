@@ -70,4 +70,25 @@ describe('a line in JSON', () => {
       ].map(([kind, more]) => [kind, more]),
     )
   })
+
+  it('that a condition repeats is written for each endpoint, stage and subscription', () => {
+    const lines: string[] = []
+    const log = openLog({ level: 'info', format: 'json', now: () => 0, write: (line) => lines.push(line) })
+    const details = [
+      ...[
+        { endpoint: 'a', error: 'busy' },
+        { endpoint: 'a', error: 'unreachable' },
+        { endpoint: 'b', error: 'busy' },
+      ],
+      { endpoint: 'a', error: 'busy', reason: 'another' },
+    ]
+    for (const detail of details) log('upstream_failed', detail)
+    for (const subscription of ['newHeads', 'pendingLogs', 'newHeads']) log('subscription_refused', { subscription })
+    for (const stage of ['safe', 'finalized', 'safe']) log('no_finality', { stage })
+    expect(lines.map((line) => JSON.parse(line).detail)).toEqual([
+      ...details.slice(0, 3),
+      ...['newHeads', 'pendingLogs'].map((subscription) => ({ subscription })),
+      ...['safe', 'finalized'].map((stage) => ({ stage })),
+    ])
+  })
 })
