@@ -169,6 +169,8 @@ function contradictions(given: GivenSettings, isListOptional: boolean): string[]
     lines.push(`NATS_URL is missing: ROLE ${own.role} shares the tape with other processes through NATS`)
   if (own.metricsPort !== undefined && edge.metricsToken !== undefined)
     lines.push('METRICS_TOKEN has no effect with METRICS_PORT, which needs none: leave one of them out')
+  if (own.metricsPort !== undefined && own.metricsPort === own.port)
+    lines.push(`METRICS_PORT must differ from PORT ${own.port}, which serves the clients`)
   const upstream = upstreamNameOf(given)
   if (own.faults !== undefined && upstream !== undefined)
     lines.push(`FAULTS works only with the built-in chain: leave it out, or leave out ${upstream}`)

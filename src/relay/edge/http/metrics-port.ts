@@ -4,9 +4,10 @@ import { internalError } from '../transport/shared-refusals.ts'
 import { refusalHeaders, unknownPath } from './http-refusals.ts'
 import { startListening } from './http-server.ts'
 
-/** Limits of a client that reads metrics, and of the number of such clients. */
+/** Limits of a client that reads metrics, or stops reading them, and of the number of such clients. */
 const BOUNDS_MS = { headersTimeout: 5_000, requestTimeout: 5_000, keepAliveTimeout: 60_000, connectionsCheckingInterval: 1_000 }
 const CONNECTIONS_BOUND = 32
+const UNREAD_BOUND_MS = 30_000
 
 type MetricsPort = { readonly host: string; readonly port: number; readonly text: () => Promise<string> }
 
@@ -21,5 +22,6 @@ export async function openMetricsPort({ text, ...address }: MetricsPort): Promis
     )
   })
   server.maxConnections = CONNECTIONS_BOUND
+  server.timeout = UNREAD_BOUND_MS
   await startListening(server, address, 'METRICS_PORT')
 }

@@ -99,10 +99,10 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
     if (socket.destroyed) return
     const refused = isReached ? refusal() : lagging
     if (!refused) return run()
-    streams.countRefusal(refused.code)
+    streams.countRefusal(refused.code, request.incoming)
     const event = refusalEvent(refused, streams, request)
     if (event === null) sendRawRefusal(socket, refused)
-    else socket.end(`${responseHeadOf('sse', edge.wallTime())}${event}`)
+    else socket.end(`${responseHeadOf('sse', edge.wallTime())}${event}`, () => socket.destroy())
   })
 }
 

@@ -54,7 +54,7 @@ export class GzipChunks {
 
   compress(chunk: Buffer): Promise<Buffer> {
     this.#gzip.write(chunk)
-    return new Promise((resolve) => this.#gzip.flush(() => resolve(this.#take())))
+    return new Promise((resolve) => this.#gzip.flush(constants.Z_SYNC_FLUSH, () => resolve(this.#take())))
   }
 
   /** Resolves with the last bytes, or after `close`. */

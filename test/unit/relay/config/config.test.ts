@@ -301,6 +301,8 @@ describe('settings that contradict each other', () => {
   it('are an access token for the metrics and a port that needs none', () => {
     const line = 'METRICS_TOKEN has no effect with METRICS_PORT, which needs none: leave one of them out'
     expect(configErrorsOf([], { METRICS_PORT: '9100', METRICS_TOKEN: 'secret' })).toEqual([line])
+    const sameLine = 'METRICS_PORT must differ from PORT 9100, which serves the clients'
+    expect(configErrorsOf([], { PORT: '9100', METRICS_PORT: '9100' })).toEqual([sameLine])
   })
 
   it('are not the fault gap and a long tape, which it shortens', () => {
