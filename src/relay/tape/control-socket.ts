@@ -18,11 +18,7 @@ export type ControlMessage =
   | { readonly say: 'copied'; readonly isUnchanged: boolean }
   | { readonly say: 'refused'; readonly reason: string }
 
-type ControlInputs = {
-  readonly tape: Pick<StoredTape, 'isInFile' | 'holdForCopy'>
-  readonly dataDir: string
-  readonly log: WriteLine
-}
+type ControlInputs = { readonly tape: Pick<StoredTape, 'holdForCopy'>; readonly dataDir: string; readonly log: WriteLine }
 
 /** Lets `stocktape backup` copy the file of the tape. Returns a function that closes the socket. */
 export function openControlSocket({ tape, dataDir, log }: ControlInputs): () => Promise<void> {
@@ -60,9 +56,10 @@ function handOut(socket: Socket, tape: ControlInputs['tape'], log: WriteLine): v
       release = null
       if (isUnchanged) log('backup_copied')
       socket.end(lineOf({ say: 'copied', isUnchanged }))
-    } else if (tape.isInFile) {
-      release = tape.holdForCopy('', true).release
-      socket.write(lineOf({ say: 'copy' }))
-    } else socket.end(lineOf({ say: 'refused', reason: 'the disk of DATA_DIR fails, so the newest messages are in memory only' }))
+      return
+    }
+    release = tape.holdForCopy('', true)?.release ?? null
+    if (release) socket.write(lineOf({ say: 'copy' }))
+    else socket.end(lineOf({ say: 'refused', reason: 'the disk of DATA_DIR fails, so the newest messages are in memory only' }))
   })
 }

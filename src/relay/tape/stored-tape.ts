@@ -55,6 +55,9 @@ export function openStoredTape<Opened>(options: StoredTapeOptions, open: (databa
   }
 }
 
+/** A file that another process may copy until `release`. `source` is null if the copy was written at once. */
+type HeldCopy = { readonly source: string | null; readonly release: () => boolean }
+
 /** A tape in one SQLite file, written by one process. Its subclasses decide who appends to it, and with which numbers. */
 export abstract class StoredTape implements SearchableTape {
   readonly epoch: string
@@ -286,11 +289,16 @@ export abstract class StoredTape implements SearchableTape {
   /**
    * Leaves the file unchanged until `release` is called, so that another process can copy it. `release` returns whether it stayed
    * so. This process cannot copy the file: opening it would drop its lock. A tape in memory is written to `path` at once. With
-   * `mayShare`, the copy may lack what was written since another copy began.
+   * `mayShare`, the copy may lack what was written since another copy began. Null if the disk fails, because the newest updates are
+   * in memory only.
    */
-  holdForCopy(path: string, mayShare = false): { readonly source: string | null; readonly release: () => boolean } {
+  holdForCopy(path: string, mayShare = false): HeldCopy | null {
     const source = this.#database.location()
-    if (source !== null) return { source, release: this.#checkpoints.hold(mayShare) }
+    if (source !== null) {
+      const held: HeldCopy[] = []
+      this.#flush(() => held.push({ source, release: this.#checkpoints.hold(mayShare) }))
+      return held[0] ?? null
+    }
     this.#database.prepare('VACUUM INTO ?').run(path)
     return { source, release: () => true }
   }

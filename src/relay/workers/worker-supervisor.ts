@@ -176,8 +176,14 @@ class WorkerSupervisor {
     const dir = join(this.#folder, `copy-${this.#copies}`)
     // If the folder is among the temporary files, another program may have deleted it.
     mkdirSync(dir, { recursive: true })
+    const held = tape.holdForCopy(join(dir, TAPE_FILE_NAME))
+    if (!held) {
+      this.#isCopying = false
+      this.#copyQueue.unshift(member)
+      return this.#giveNextCopy()
+    }
+    const { source, release } = held
     if (usage.renew()) for (const each of this.#members.values()) this.#send(each, { do: 'moveUsage', file: usage.path })
-    const { source, release } = tape.holdForCopy(join(dir, TAPE_FILE_NAME))
     member.waiting = []
     member.release = () => {
       member.release = () => true

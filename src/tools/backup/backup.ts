@@ -1,14 +1,14 @@
 import { constants, existsSync } from 'node:fs'
-import { chmod, copyFile, rename, rm } from 'node:fs/promises'
+import { chmod, copyFile, open, rename, rm } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Command, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/exit-codes.ts'
 import { type CommandFlags, commonFlags, readFlags, textFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { CONTROL_NAME, type ControlMessage } from '../../relay/tape/control-socket.ts'
 import { TAPE_FILE_NAME } from '../../relay/tape/tape-database.ts'
-import { BackupError, checkTapeFile, messageOf, sync } from './tape-file.ts'
+import { BackupError, checkTapeFile, messageOf, sync, syncFolder } from './tape-file.ts'
 
 /** Number of times that the file is copied before the command fails. A copy is repeated if the relay completed the file meanwhile. */
 const ATTEMPTS_BOUND = 3
@@ -33,13 +33,14 @@ export const backup: Command = async (args) => {
   return reportFailure('backup', async () => {
     if (existsSync(file)) throw new BackupError(`${file} exists: name another file`)
     const part = `${file}.part`
-    if (existsSync(part)) throw new BackupError(`${part} exists: another backup writes it, or was killed; then remove it`)
+    await claim(part)
     try {
       await copyUnchanged(dir, part)
       const tape = checkTapeFile(part, file)
       await chmod(part, 0o600)
       await sync(part)
       await rename(part, file)
+      await syncFolder(dirname(file))
       return `${file} has ${tape}`
     } finally {
       await rm(part, { force: true })
@@ -63,6 +64,16 @@ export async function reportFailure(command: string, run: () => Promise<string>)
     if (!isExpected) throw failure
     process.stderr.write(`stocktape ${command}: ${messageOf(failure)}\n`)
     return EXIT_FAILED
+  }
+}
+
+/** Creates the file that the copy goes into, so that no other backup writes it. */
+async function claim(part: string): Promise<void> {
+  try {
+    await (await open(part, 'wx', 0o600)).close()
+  } catch (failure) {
+    if ((failure as NodeJS.ErrnoException).code !== 'EEXIST') throw failure
+    throw new BackupError(`${part} exists: another backup writes it, or was killed; then remove it`)
   }
 }
 

@@ -7,7 +7,7 @@ import { type CommandFlags, readFlags, switchFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { TAPE_FILE_NAME } from '../../relay/tape/tape-database.ts'
 import { backupFlags, isRelayRunning, placesOf, reportFailure } from './backup.ts'
-import { BackupError, checkTapeFile, messageOf, sync } from './tape-file.ts'
+import { BackupError, checkTapeFile, messageOf, sync, syncFolder } from './tape-file.ts'
 
 export const restoreFlags = {
   force: switchFlag('replace the tape that the folder holds'),
@@ -33,9 +33,12 @@ export const restore: Command = async (args) => {
       const tape = checkTapeFile(part, file)
       giveToOwnerOf(dir, part)
       await sync(part)
+      // A relay may have started during the copy.
+      await checkFolder(dir, values.force === true)
       // These belong to the replaced tape.
       for (const end of ['-wal', '-shm']) rmSync(`${place}${end}`, { force: true })
       await rename(part, place)
+      await syncFolder(dir)
       return `${place} has ${tape}`
     } finally {
       await rm(part, { force: true })

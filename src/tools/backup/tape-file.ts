@@ -36,8 +36,13 @@ export function checkTapeFile(path: string, name: string): string {
 }
 
 /** Waits until a file is on the disk. */
-export async function sync(path: string): Promise<void> {
-  const file = await open(path, 'r+')
+export const sync = (path: string): Promise<void> => flush(path, 'r+')
+
+/** Waits until the names of the files in a folder are on the disk. */
+export const syncFolder = (dir: string): Promise<void> => flush(dir, 'r')
+
+async function flush(path: string, flags: string): Promise<void> {
+  const file = await open(path, flags)
   try {
     await file.sync()
   } finally {

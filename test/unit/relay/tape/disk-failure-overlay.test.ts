@@ -93,6 +93,21 @@ it('two starts while the disk fails give different numbers, even if the clock is
   expect(starts[0]).toBeGreaterThanOrEqual(end + 1 + LOST_BOUND)
 })
 
+it('a copy for a backup is refused when the flush before it fails, and the tape goes on in memory', async () => {
+  const { open, warnings } = openOnSmallDisk()
+  const tape = open()
+  await tape.append([transfer({ at })])
+  const failing = vi.spyOn(WalCheckpoints.prototype, 'complete').mockImplementation(() => {
+    throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: IOERR_FSYNC })
+  })
+  onTestFinished(() => failing.mockRestore())
+  expect(tape.holdForCopy('')).toBe(null)
+  expect([tape.isInFile, warnings]).toEqual([false, ['tape_unflushed']])
+  await tape.append([transfer({ at })])
+  expect(allOf(tape).length).toBe(2)
+  await tape.close().catch(() => {})
+})
+
 describe('a tape whose disk is full', () => {
   it('says so once, tries to return to the file once a minute, and says that too', async () => {
     const disk = openOnSmallDisk()

@@ -71,10 +71,10 @@ it('a copy for a worker and a backup at a time do not spoil each other', async (
   const dir = createOwnFolder()
   const { tape, close } = openRelayTape(dir)
   onTestFinished(close)
-  const { release } = tape.holdForCopy('')
+  const held = tape.holdForCopy('')
   await tape.append(batch())
   await stocktape('backup', join(dir, 'file'), '--data-dir', dir)
-  expect(release()).toBe(true)
+  expect(held?.release()).toBe(true)
 })
 
 it('a copy that finds no room fails with the reason, and leaves nothing', async () => {
@@ -103,8 +103,8 @@ async function run(command: Command, ...args: readonly string[]) {
 /** A socket of a relay on a folder, with a tape that need not be one. */
 const openSocket = (dataDir: string, tape: { isInFile: boolean; isUnchanged?: boolean }) => {
   writeFileSync(join(dataDir, 'tape.sqlite'), '')
-  const holdForCopy = () => ({ source: dataDir, release: () => tape.isUnchanged ?? true })
-  onTestFinished(openControlSocket({ tape: { ...tape, holdForCopy }, dataDir, log: () => {} }))
+  const held = { source: dataDir, release: () => tape.isUnchanged ?? true }
+  onTestFinished(openControlSocket({ tape: { holdForCopy: () => (tape.isInFile ? held : null) }, dataDir, log: () => {} }))
 }
 
 /** A backup of some messages; `change` spoils it. */
