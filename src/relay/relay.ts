@@ -231,13 +231,14 @@ async function openCountedIngest(
     // A batch ends at the next turn of the event loop, because Node has then read all sockets.
     tick: nextTurn,
     settings: { ...config.tokens, ...intervals, sessionAt: calendar && ((seconds) => calendar.sessionAt(seconds)) },
-    count: ({ repeated, unlisted, unreadable }, openAt) => {
+    count: ({ repeated, unlisted }, openAt) => {
       oldestOpenAt = openAt
       metrics.logsRepeated.inc(repeated)
       metrics.logsUnlisted.inc(unlisted)
-      if (unreadable === 0) return
-      onUnreadable(unreadable)
-      warn('logs_unreadable', { count: unreadable })
+    },
+    onUnreadable: (count) => {
+      onUnreadable(count)
+      warn('logs_unreadable', { count })
     },
   })
   return published.pipe(tap(metrics.countPublished), tap(openStory(context.log)))

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../lib/hex.ts'
 import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
 import type { TokenContractState } from '../chain/contracts/token-contract.ts'
-import type { SealedBlock } from '../chain/sealed/settlement-types.ts'
+import type { SealedBlock } from '../chain/blocks/sealed-block.ts'
 import { applyContractAnswer, placeReports, rollBackReports, type TokenReport } from '../tokens/apply-contract-answer.ts'
 import { applyLog, applySealedBlock } from '../tokens/apply-log.ts'
 import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
@@ -92,7 +92,7 @@ export function applyPendingLog(state: IngestState, tokenLog: TokenLog, moment: 
 /** Applies all logs of a token in a sealed block. Returns whether they change the multiplier history. */
 export function applySealedLogs(
   state: IngestState,
-  block: Pick<SealedBlock, 'number' | 'isPartial'>,
+  block: Pick<SealedBlock, 'number' | 'unreadable'>,
   address: Hex,
   logs: readonly TokenLog[],
   moment: Moment,

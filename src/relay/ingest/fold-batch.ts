@@ -17,7 +17,7 @@ export type FoldedEvent =
   | (Omit<Extract<ChainEvent, { type: 'sealed' }>, 'blocks'> & { readonly blocks: readonly DecodedBlock[] })
 
 /** Types of events that may overtake logs, because they do not depend on published facts. */
-const passThroughTypes: ReadonlySet<IngestEvent['type']> = new Set(['head', 'status', 'finality', 'unreadable'])
+const passThroughTypes: ReadonlySet<IngestEvent['type']> = new Set(['head', 'status', 'finality'])
 
 export function foldBatch({ events, ...times }: Batch<IngestEvent>, memory: LogMemory): Batch<FoldedEvent> {
   const folded: FoldedEvent[] = []

@@ -20,7 +20,7 @@ import { LogMemory } from '../chain/logs/log-memory.ts'
 import type { FindLog } from '../chain/logs/log-parser.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
 import type { RequestBatchFn } from '../chain/rpc/endpoint-pool.ts'
-import type { OpenKeys } from '../chain/sealed/settlement-types.ts'
+import type { OpenKeys } from '../chain/blocks/sealed-block.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
@@ -39,7 +39,7 @@ const TOKENS_PER_TURN = 66
 
 /** The inputs of the ingest. It has no clock, random numbers or sockets of its own, and depends on these inputs only. */
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> &
-  Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn'> & {
+  Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn' | 'onUnreadable'> & {
     readonly tape: Tape
     /** Writes a batch; by default the tape's own method. */
     readonly append?: Tape['append']
@@ -88,7 +88,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   })
   const poolsToRead = new PoolsToRead({ state, settings: pools, poller, warn })
   const { cursor, began, head } = state
-  const upstream = { request, confirmChain, link, linkCount, leaveEndpoint }
+  const upstream = { request, confirmChain, link, linkCount, leaveEndpoint, onUnreadable: inputs.onUnreadable }
   const chainEvents = (addresses: Observable<readonly Hex[]>) =>
     source({ ...settings, ...upstream, addresses, openKeys: openKeysOf(state), findLog, cursor, began, head, clock, warn }).pipe(
       tap((event) => {

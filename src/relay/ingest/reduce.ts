@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Draft } from '../../protocol/updates.ts'
-import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import type { Cursor } from '../chain/blocks/sealed-block.ts'
 import {
   headNote,
   listOrderNote,
@@ -36,7 +36,7 @@ import { addAll, forAllTokens, NOTHING, type Publication, place, withoutFacts } 
 import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
 
 /** Numbers of received logs that the batch does not publish, by reason. */
-export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
+export type LogCounts = { readonly repeated: number; readonly unlisted: number }
 
 /** The updates and notes that a batch writes. Updates after `keepAfter` must not be evicted. */
 export type Reduction = {
@@ -80,15 +80,14 @@ const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' &&
 const openPart = (state: IngestState) => ({
   before: { ...state },
   updates: [] as Draft[],
-  counts: { repeated: 0, unlisted: 0, unreadable: 0 },
+  counts: { repeated: 0, unlisted: 0 },
 })
 type ReductionPart = ReturnType<typeof openPart>
 
 function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput, moment: Moment): void {
-  const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = output
+  const { publications, repeated = 0, unlisted = 0 } = output
   counts.repeated += repeated
   counts.unlisted += unlisted
-  counts.unreadable += unreadable
   for (const publication of publications) {
     const { draft } = publication
     if (draft.type === 'token' && draft.change === 'delisted') dropQuotes(state, draft.address)
@@ -154,8 +153,6 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
       state.ledger.expectReorg()
       if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
       return stepOf(applyReorg(state, event.from, moment))
-    case 'unreadable':
-      return { publications: NOTHING, unreadable: event.count }
   }
 }
 

@@ -26,13 +26,13 @@ export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | n
 /** Applies a sealed block. Drops the changes that it lacks; if it is partial, keeps each change whose log was not read. */
 export function applySealedBlock(
   token: Token,
-  { number: block, isPartial }: { readonly number: number; readonly isPartial?: true },
+  { number: block, unreadable = 0 }: { readonly number: number; readonly unreadable?: number },
   tokenLogs: readonly TokenLog[],
   chainTime: number | null,
   timing: NavTiming,
 ) {
   const changes = tokenLogs.filter(changesToken)
-  const unread = isPartial ? changedKeysBeside(token, tokenLogs) : []
+  const unread = unreadable > 0 ? changedKeysBeside(token, tokenLogs) : []
   // A key may belong to another event in the sealed block, so each history keeps only the keys of its own events.
   const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) =>
     new Set([...changes.filter(isRelevant).map(({ log }) => log.key), ...unread])

@@ -3,8 +3,8 @@ import type { Block } from '../../../protocol/fields.ts'
 import type { DraftOf } from '../../../protocol/updates.ts'
 import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
 import type { FoldedBlock } from '../../chain/logs/log-memory.ts'
-import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
-import type { SealedBlock } from '../../chain/sealed/settlement-types.ts'
+import { wholeContracts } from '../../chain/logs/log-filter.ts'
+import type { SealedBlock } from '../../chain/blocks/sealed-block.ts'
 import { applyDueSchedules, applySealedLogs, currentValue } from '../apply-to-tokens.ts'
 import type { Moment } from '../batch-values.ts'
 import { advanceTime, observeBlockTime } from '../chain-time.ts'
@@ -62,7 +62,7 @@ export function* settleBlock(
     publications = []
   }
   const blockField = moment.blockOf(block.number, block.hash, block.timestamp)
-  const [contents, complete] = block.isPartial
+  const [contents, complete] = block.unreadable
     ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
     : [{ facts, parts }, queried]
   const settlement = isPartialReplacement(state, block)
@@ -85,13 +85,13 @@ export function* settleBlock(
 }
 
 /** Whether a partly readable block replaces a settled one. Its unreadable logs may contain any fact of the replaced block. */
-const isPartialReplacement = ({ ledger }: IngestState, { isPartial, hash, number }: DecodedBlock): boolean =>
-  isPartial === true && ledger.isReplaced(hash, number)
+const isPartialReplacement = ({ ledger }: IngestState, { unreadable = 0, hash, number }: DecodedBlock): boolean =>
+  unreadable > 0 && ledger.isReplaced(hash, number)
 
 /** Whether a block settles a token. A partly readable one does not if an earlier reading, maybe with more logs, has sealed it. */
 function isSettleable(state: IngestState, block: DecodedBlock, address: Hex): boolean {
-  const { isPartial, hash, number } = block
-  return !isPartial || !(isPartialReplacement(state, block) || state.ledger.isSealedBy(hash, number, address))
+  const { unreadable, hash, number } = block
+  return !unreadable || !(isPartialReplacement(state, block) || state.ledger.isSealedBy(hash, number, address))
 }
 
 /** Contents of a partly readable block that can be settled. Omits a folded log that is published as a fact, which stays as is. */
@@ -102,7 +102,7 @@ const partialContents = (state: IngestState, block: DecodedBlock, { facts, parts
 
 function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBefore }: SettleOptions, moment: Moment) {
   const time = settlesAllBefore ? block.timestamp : null
-  const queried = addressSetOf(block.addresses)
+  const queried = wholeContracts(block.filters)
   // Facts of this block are excluded, because the settlement amends them as sealed ones.
   const isElsewhere = ({ draft }: PublishedFact) => draft.block.number !== block.number || !queried.has(draft.address)
   const timeBefore = settlesAllBefore ? advanceTime(state, block, moment, isElsewhere) : observeBlockTime(state, block, moment)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { ReceivedHeaders } from '../../../../../src/relay/chain/sealed/received-headers.ts'
-import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { RecentBlocks } from '../../../../../src/relay/chain/blocks/sealed-block.ts'
 import { blockHash, header, word } from '../node-json.ts'
 import { range, sealedHeader } from './sealed-chain-fixture.ts'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { RECENT_BLOCKS_BOUND } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
-import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { RecentBlocks } from '../../../../../src/relay/chain/blocks/sealed-block.ts'
 import { blockHash } from '../node-json.ts'
 import { range } from './sealed-chain-fixture.ts'
 

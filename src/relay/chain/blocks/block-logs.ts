@@ -1,23 +1,16 @@
-import type { Hex } from '../../../lib/hex.ts'
+import type { SchedulerLike } from 'rxjs'
+import { type LogFilter, matchesAny } from '../logs/log-filter.ts'
 import type { Log, Logs } from '../logs/log-parser.ts'
-import { addressSetOf } from '../logs/memoized-address-set.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
+import type { ConfirmChain } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import type { OpenKey, SealedBlock, SettlementContext } from './settlement-types.ts'
-import type { UnreadRanges } from './unread-ranges.ts'
-
-export type BlockReading = Logs & {
-  readonly header: SealedHeader
-  /** The listed tokens when the read began. */
-  readonly listed: readonly Hex[]
-  /** The tokens whose logs were requested: the listed ones, and unlisted ones with published keys. */
-  readonly queried: readonly Hex[]
-}
+import type { OpenKey, OpenKeys, SealedBlock } from './sealed-block.ts'
 
 /** A chain check is valid for this long. An endpoint with an older check is checked before the relay retracts a log. */
 const CONFIRMED_FOR_MS = 60_000
 
+/** The logs of a block are incomplete: a log is missing or cannot be read. */
 export class MissingLogsError extends Error {
   readonly block: number
 
@@ -27,42 +20,60 @@ export class MissingLogsError extends Error {
   }
 }
 
+export type ReadContext = {
+  readonly node: ChainReader
+  readonly confirmChain: ConfirmChain
+  readonly openKeys: OpenKeys
+  /** Returns the listed contracts at this moment. */
+  readonly filters: () => readonly LogFilter[]
+  readonly clock: SchedulerLike
+  readonly signal: AbortSignal
+}
+
+export type BlockReading = Logs & {
+  readonly header: SealedHeader
+  /** The filters when the read began. */
+  readonly listed: readonly LogFilter[]
+  /** The filters of the request: the listed ones, and those of published keys that they do not match. */
+  readonly filters: readonly LogFilter[]
+}
+
 /** Reads the logs that settle a block. `acceptsMissing`: missing logs count as gone, and unreadable logs are no failure. */
 export async function readBlock(
-  { node, confirmChain, openKeys, addresses, clock, signal }: Omit<SettlementContext, 'warn' | 'emit'>,
+  { node, confirmChain, openKeys, filters: listedFilters, clock, signal }: ReadContext,
   header: SealedHeader,
   acceptsMissing: boolean,
 ): Promise<BlockReading> {
   const answeredSince = clock.now()
-  const listed = addresses()
-  const queried = addressesToQuery(listed, openKeys.at(header.number))
-  const answer = await readLogs(node, header, queried, signal)
+  const listed = listedFilters()
+  const filters = filtersToRead(listed, openKeys.at(header.number))
+  const answer = await readLogs(node, header, filters, signal)
   if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header.number, 'has logs that cannot be read')
   // The relay may have published more keys during the read, so the ledger is asked again.
   if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
   // The answer lacks a published log. The reason may be that a node of another chain answers under this URL now.
   if (isRetracting(answer, openKeys.at(header.number)))
     await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
-  return { ...answer, header, listed, queried }
+  return { ...answer, header, listed, filters }
 }
 
 /** Omits all logs of a transaction with an unreadable log, since the unreadable log could change their meaning. */
-export function settleableLogs({ logs, unreadableTxs }: Logs): Pick<SealedBlock, 'logs' | 'isPartial'> {
+export function settleableLogs({ logs, unreadable, unreadableTxs }: Logs): Pick<SealedBlock, 'logs' | 'unreadable'> {
   if (!unreadableTxs) return { logs }
   const isWhole = ({ transactionHash }: Log) => !unreadableTxs.has(null) && !unreadableTxs.has(transactionHash)
-  return { logs: logs.filter(isWhole), isPartial: true }
+  return { logs: logs.filter(isWhole), unreadable }
 }
 
-/** Reports a hole for each block with unreadable logs, before the block itself: its other logs do not show what is lost. */
-export function reportPartial(blocks: readonly SealedBlock[], ranges: UnreadRanges, emit: SettlementContext['emit']): void {
-  for (const { number, isPartial } of blocks)
-    if (isPartial) emit({ type: 'hole', blocks: { from: number, to: number }, reason: 'unreadable', ...ranges.cursors() })
-}
-
-export function addressesToQuery(listed: readonly Hex[], openKeys: readonly OpenKey[]): readonly Hex[] {
-  const known = addressSetOf(listed)
-  const others = new Set(openKeys.map(({ address }) => address).filter((address) => !known.has(address)))
-  return others.size === 0 ? listed : [...listed, ...others]
+/** Returns the listed filters, and what the published keys need that they do not match. */
+export function filtersToRead(listed: readonly LogFilter[], openKeys: readonly OpenKey[]): readonly LogFilter[] {
+  const others = openKeys.filter((key) => !matchesAny(listed, key))
+  if (others.length === 0) return listed
+  const [first, ...rest] = listed
+  const contracts = new Set(others.flatMap(({ address, topics }) => (topics ? [] : [address])))
+  const narrow = others.flatMap(({ address, topics }) =>
+    topics ? [{ addresses: [address], topics: topics.map((word) => [word]) }] : [],
+  )
+  return [{ ...first, addresses: [...(first?.addresses ?? []), ...contracts] }, ...rest, ...narrow]
 }
 
 /** Fails if the node does not have the block. */
@@ -76,14 +87,14 @@ export async function readHeader(node: ChainReader, number: number, signal: Abor
 export async function readLogs(
   node: ChainReader,
   header: SealedHeader,
-  addresses: readonly Hex[],
+  filters: readonly LogFilter[],
   signal: AbortSignal,
 ): Promise<Logs> {
   try {
-    return await node.logsByHash(header, addresses, signal)
+    return await node.logsByHash(header, filters, signal)
   } catch (failure) {
     if (!isInvalid(failure)) throw failure
-    return readLogsByNumber(node, header, addresses, signal)
+    return readLogsByNumber(node, header, filters, signal)
   }
 }
 
@@ -91,10 +102,10 @@ export async function readLogs(
 async function readLogsByNumber(
   node: ChainReader,
   { number, hash }: SealedHeader,
-  addresses: readonly Hex[],
+  filters: readonly LogFilter[],
   signal: AbortSignal,
 ): Promise<Logs> {
-  const answer = await node.logsInRange(number, number, addresses, signal).catch((failure: unknown) => {
+  const answer = await node.logsInRange(number, number, filters, signal).catch((failure: unknown) => {
     // A node refuses a range of one block as invalid only if the block is above its head, so it lags.
     throw isInvalid(failure) ? new UpstreamError('behind', failure.message) : failure
   })

@@ -1,0 +1,243 @@
+import { type BlockReading, settleableLogs } from '../blocks/block-logs.ts'
+import { grownPage, shrunkPage } from '../blocks/page-size.ts'
+import type { BlockRange, Cursor, SealedBlock } from '../blocks/sealed-block.ts'
+import { matchesAny } from '../logs/log-filter.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
+import { afterFailure, countOf, noFailures, type ReadFailure } from './failures.ts'
+import { forget, learnHead, learnRemoved, learnSafe, releaseFinality, suspectBlock } from './learn-heads.ts'
+import { DISPUTE_TRIES } from './plan.ts'
+import { cursorsOf, hashOf, type SealedState, type UnreadRange } from './sealed-state.ts'
+import { addBlock, addUnread, rollBackTo } from './settled-blocks.ts'
+import type {
+  Answer,
+  Evidence,
+  FinalityEvent,
+  Hole,
+  Read,
+  SettlementEvent,
+  UnreadableBlock,
+} from './settlement-types.ts'
+
+/** Number of retries of an unanswered page before a smaller one is tried. */
+const UNREACHABLE_RETRIES_BOUND = 3
+/** Limit of ranges. At the limit, the last range is extended instead, even over blocks that are already settled. */
+const RANGES_BOUND = 64
+/** A recheck reads recent blocks again after this many new blocks. */
+const RECHECK_EVERY_BLOCKS = 2
+/** Least interval between the starts of two rechecks. */
+const RECHECK_INTERVAL_MS = 1_000
+
+/** Errors of these kinds may mean that the node is disconnected. */
+const outageKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unreachable', 'busy', 'unknown'])
+
+/** The next state, and the events that follow from the evidence. */
+export type Learned = readonly [SealedState, readonly (SettlementEvent | FinalityEvent)[]]
+
+/** Learns from evidence that arrived at this time, in milliseconds. */
+export function learn(state: SealedState, evidence: Evidence, at: number): Learned {
+  const [next, events] = take(state, evidence, at)
+  const [released, finality] = releaseFinality(next)
+  return finality.length > 0 ? [released, [...events, ...finality]] : [released, events]
+}
+
+function take(state: SealedState, evidence: Evidence, at: number): Learned {
+  switch (evidence.type) {
+    case 'listed':
+      return [{ ...state, filters: evidence.filters }, []]
+    case 'began':
+      return [state.blocks.newest ? state : { ...state, blocks: addUnread(state.blocks, evidence.cursor) }, []]
+    case 'head':
+      return suspecting(state, learnHead(state, evidence.header, evidence.isPushed))
+    case 'removed':
+      return suspecting(state, learnRemoved(state, evidence.number, evidence.hash))
+    case 'down':
+      return [{ ...state, outage: { ...state.outage, isDisconnected: true } }, []]
+    case 'finality':
+      return [learnSafe(state, evidence), []]
+    default:
+      return takeAnswer(state, evidence, at)
+  }
+}
+
+/** Reports a newly disputed block at once, before requests show who is right. */
+const suspecting = ({ disputed: before }: SealedState, state: SealedState): Learned => {
+  const { disputed } = state
+  return [state, disputed === null || disputed === before ? [] : [{ type: 'reorg', from: disputed, isSuspected: true }]]
+}
+
+function takeAnswer(state: SealedState, answer: Answer, at: number): Learned {
+  const { read } = answer
+  switch (answer.type) {
+    case 'failed':
+      return [fail(state, read, answer.failure, at), []]
+    case 'blocks':
+      return takeBlocks(state, answer, at)
+    case 'confirmed': {
+      const confirmed = forget(state, answer.number)
+      const { disputed } = state
+      return [succeed({ ...confirmed, disputed: disputed === answer.number ? null : disputed }, read, at), []]
+    }
+    case 'replaced':
+      return rollBack(succeed(state, read, at), answer.to, answer.lost)
+    case 'skipped':
+      return [succeed(skip(state, answer), read, at), []]
+    case 'page':
+      return takePage(state, answer, at)
+    case 'unavailable':
+      return [succeed({ ...state, unread: markMissing(state.unread, answer) }, read, at), []]
+    case 'rechecked': {
+      const incomplete = new Set([...state.recheck.incomplete, ...answer.incomplete])
+      const complete = new Set(answer.complete.filter(({ number }) => !incomplete.has(number)))
+      // An incomplete block is settled again, and rechecked after that.
+      const all = state.blocks.all.map((block) => (complete.has(block) ? { ...block, isRechecked: true as const } : block))
+      return [{ ...state, blocks: { ...state.blocks, all }, recheck: { ...state.recheck, below: null, incomplete } }, []]
+    }
+  }
+}
+
+function succeed(state: SealedState, { lane, what }: Read, at: number): SealedState {
+  const failures = { ...state.failures, [lane]: noFailures }
+  if (lane !== 'settle') return { ...state, failures }
+  const { failingSince, ...outage } = state.outage
+  // If requests fail for longer than the limit, that counts as an outage too.
+  const wasOutage = failingSince !== null && at - failingSince > state.silenceMs
+  const lastBlock = wasOutage ? Math.max(outage.lastBlock, state.target?.number ?? 0) : outage.lastBlock
+  const recheck = { ...state.recheck, hasResettled: what === 'incomplete' }
+  return { ...state, failures, recheck, outage: { ...outage, lastBlock, failingSince: null } }
+}
+
+function fail(state: SealedState, read: Read, failure: ReadFailure, at: number): SealedState {
+  const kind = failure instanceof UpstreamError ? failure.kind : null
+  // A recheck is optional, and the next one includes these blocks.
+  if (read.lane === 'recheck') return { ...state, recheck: { ...state.recheck, below: null } }
+  const before = state.failures[read.lane]
+  if (read.what === 'page' && kind === 'too_large' && read.page.to > read.page.from)
+    return succeed({ ...state, page: shrunkPage(read.page, failure.message) }, read, at)
+  const failures = { ...state.failures, [read.lane]: afterFailure(before, failure, at) }
+  if (read.lane === 'backfill') {
+    // A node may time out on a range that is too large instead of refusing it.
+    const isShrunk = read.what === 'page' && kind === 'unreachable' && countOf(before, kind) >= UNREACHABLE_RETRIES_BOUND
+    return { ...state, failures, page: isShrunk ? shrunkPage(read.page) : state.page }
+  }
+  const failingSince = kind !== null && outageKinds.has(kind) ? (state.outage.failingSince ?? at) : state.outage.failingSince
+  // The highest head may have been wrong, so the last received one is the next target.
+  const target = countOf(before, 'behind') >= DISPUTE_TRIES ? state.lastHead : state.target
+  const recheck = { ...state.recheck, hasResettled: read.what === 'incomplete' }
+  const failed = { ...state, failures, target, recheck, outage: { ...state.outage, failingSince } }
+  // The received header of the next block may not be part of the chain, so the next try reads it from the node.
+  return state.blocks.newest ? forget(failed, state.blocks.newest.number + 1) : failed
+}
+
+/** Settles the blocks in order up to the first one that failed. */
+function takeBlocks(before: SealedState, { read, readings, failure }: Extract<Answer, { type: 'blocks' }>, at: number): Learned {
+  const events: Learned[1][number][] = []
+  let state = before
+  for (const reading of readings) {
+    // A token that was listed during the read may have logs in this block that were not requested.
+    if (read.what === 'next' && reading.listed !== state.filters)
+      return [fail(state, read, new UpstreamError('behind', 'the token list changed during the read'), at), events]
+    const { number, hash } = reading.header
+    if (read.what === 'next') state = succeed(forget(state, number), read, at)
+    else if (hashOf(state, number) !== hash) return [succeed(resettled(suspectBlock(state, number, hash), number), read, at), []]
+    const [settled, blockEvents] = settleBlock(state, reading, at)
+    events.push(...blockEvents)
+    state = read.what === 'next' ? scheduleRecheck(settled, number, at) : resettled(settled, number)
+  }
+  return [failure ? fail(state, read, failure, at) : succeed(state, read, at), events]
+}
+
+function settleBlock(state: SealedState, reading: BlockReading | UnreadableBlock, at: number): Learned {
+  const { number, hash, timestamp } = reading.header
+  if ('holeReason' in reading) {
+    const unread = { ...state, blocks: addUnread(state.blocks, { number, hash }) }
+    return [unread, [holeEvent(unread, { blocks: { from: number, to: number }, reason: reading.holeReason })]]
+  }
+  const { listed, filters, logs } = reading
+  // A recheck counts the logs of listed tokens only, so logs of other tokens are not counted here.
+  const logCount = filters === listed ? logs.length : logs.filter((log) => matchesAny(listed, log)).length
+  const via = number <= state.outage.lastBlock ? 'backfill' : 'sealed'
+  const block: SealedBlock = { number, hash, timestamp, ...settleableLogs(reading), filters, via }
+  const settled = { ...state, blocks: addBlock(state.blocks, { number, hash, logCount, filters: listed, settledAt: at }) }
+  return [settled, [...holesOf(state, partial([block])), sealedEvent(settled, [block])]]
+}
+
+/** Schedules a recheck of the blocks below the settled one, unless the last one began too recently. */
+function scheduleRecheck(state: SealedState, number: number, at: number): SealedState {
+  const { recheck } = state
+  if (number % RECHECK_EVERY_BLOCKS !== 0 || at - recheck.scheduledAt < RECHECK_INTERVAL_MS) return state
+  return { ...state, recheck: { ...recheck, below: number, scheduledAt: at } }
+}
+
+function resettled(state: SealedState, number: number): SealedState {
+  const incomplete = new Set(state.recheck.incomplete)
+  incomplete.delete(number)
+  return { ...state, recheck: { ...state.recheck, incomplete } }
+}
+
+function rollBack(state: SealedState, to: Cursor, lost: BlockRange | null): Learned {
+  const incomplete = new Set([...state.recheck.incomplete].filter((number) => number <= to.number))
+  const rolledBack: SealedState = {
+    ...state,
+    blocks: rollBackTo(state.blocks, to),
+    disputed: state.disputed !== null && state.disputed > to.number ? null : state.disputed,
+    // The highest head may be one of the replaced blocks.
+    target: state.lastHead,
+    recheck: { ...state.recheck, incomplete },
+  }
+  // The updates about the blocks in `lost` can be neither confirmed nor retracted.
+  const holes = lost ? [{ blocks: lost, reason: 'reorg' }] : []
+  return [rolledBack, [{ type: 'reorg', from: to.number + 1 }, ...holesOf(rolledBack, holes)]]
+}
+
+/** Leaves the blocks between the settled one and `to` to the backfill, or reports them as missing. */
+function skip(state: SealedState, { read, to, missingReason }: Extract<Answer, { type: 'skipped' }>): SealedState {
+  const from = (state.blocks.newest?.number ?? 0) + 1
+  const { lastBlock, isUnbounded } = state.outage
+  const outage = {
+    ...state.outage,
+    lastBlock: read.what === 'newest' ? Math.max(lastBlock, read.target.number) : lastBlock,
+    isUnbounded: isUnbounded && read.what !== 'oldest',
+  }
+  if (to.number < from) return { ...state, outage }
+  const unread = addRange(state.unread, { from, to: to.number, missingReason })
+  return { ...state, outage, blocks: addUnread(state.blocks, to), unread }
+}
+
+function addRange(unread: readonly UnreadRange[], range: UnreadRange): readonly UnreadRange[] {
+  const last = unread.at(-1)
+  const isAdjacent = last?.missingReason === range.missingReason && last.to + 1 === range.from
+  if (last && isAdjacent) return unread.with(-1, { ...last, to: range.to })
+  if (last && unread.length >= RANGES_BOUND) return unread.with(-1, { ...last, to: range.to, missingReason: null })
+  return [...unread, range]
+}
+
+function markMissing([range, ...others]: readonly UnreadRange[], { to, reason }: { to: number; reason: string }) {
+  if (!range || to < range.from) return range ? [range, ...others] : []
+  const rest = to < range.to ? [{ ...range, from: to + 1 }] : []
+  return [{ from: range.from, to, missingReason: reason }, ...rest, ...others]
+}
+
+function takePage(state: SealedState, { read, blocks, holes, to }: Extract<Answer, { type: 'page' }>, at: number): Learned {
+  const [range, ...others] = state.unread
+  const unread = range && to < range.to ? [{ ...range, from: to + 1 }, ...others] : others
+  // After a reorg, the relay can roll back a block that was read inside of a hole only if it knows the hash.
+  const known = read.what === 'missing' ? blocks.reduce(addUnread, state.blocks) : state.blocks
+  const next = succeed({ ...state, unread, blocks: known, page: grownPage(state.page) }, read, at)
+  // Holes are reported before the blocks between them, whose logs do not show changes inside of the holes.
+  return [next, [...holesOf(state, [...holes, ...partial(blocks)]), sealedEvent(next, blocks, to)]]
+}
+
+const sealedEvent = (state: SealedState, blocks: readonly SealedBlock[], to = 0): SettlementEvent => {
+  return { type: 'sealed', blocks, newest: state.blocks.newest?.number ?? to, ...cursorsOf(state) }
+}
+
+const holeEvent = (state: SealedState, hole: Hole): SettlementEvent => ({ type: 'hole', ...hole, ...cursorsOf(state) })
+
+const holesOf = (state: SealedState, holes: readonly Hole[]): readonly SettlementEvent[] =>
+  holes.map((hole) => holeEvent(state, hole))
+
+/** Returns a hole for each block with unreadable logs: its other logs do not show what is lost. */
+const partial = (blocks: readonly SealedBlock[]): readonly Hole[] =>
+  blocks.flatMap(({ number, unreadable }) =>
+    unreadable ? [{ blocks: { from: number, to: number }, reason: 'unreadable' }] : [],
+  )

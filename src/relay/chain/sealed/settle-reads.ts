@@ -1,0 +1,170 @@
+import { binarySearch } from '../../../lib/binary-search.ts'
+import type { WriteLine } from '../../log-lines.ts'
+import { type BlockReading, type ReadContext, readBlock, readHeader } from '../blocks/block-logs.ts'
+import type { Cursor } from '../blocks/sealed-block.ts'
+import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
+import type { ChainReader } from '../rpc/chain-reader.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
+import { acceptsMissing, type Failures, isExhausted, isReadFailure, noFailures, type ReadFailure } from './failures.ts'
+import { findRollbackTarget } from './rollback-target.ts'
+import { hashOf, type SealedState } from './sealed-state.ts'
+import type { Answer, Read, UnreadableBlock } from './settlement-types.ts'
+
+/** Number of newest blocks that are settled one by one after an outage. Backfill reads the older ones in ranges. */
+const NEWEST_BLOCKS = 64
+
+type SettleRead<What extends Read['what']> = Extract<Read, { what: What }>
+/** The answer to a read, which is added to it. */
+type Found = Answer extends infer One ? (One extends Answer ? Omit<One, 'read'> : never) : never
+
+/** Limit of the age of blocks to catch up on after an outage, in chain time. */
+export type SettleContext = ReadContext & { readonly backfillLimitMs: number; readonly warn: WriteLine }
+
+/** Performs a read of the lane that settles blocks. The state is the one from which the read was planned. */
+export function readToSettle(context: SettleContext, state: SealedState, read: Extract<Read, { lane: 'settle' }>): Promise<Found> {
+  switch (read.what) {
+    case 'disputed':
+      return readDisputed(context, state, read)
+    case 'incomplete':
+      return readIncomplete(context, state, read)
+    case 'oldest':
+      return findOldest(context, state, read)
+    case 'newest':
+      return findNewest(context, state, read)
+    case 'next':
+      return readNext(context, state, read)
+  }
+}
+
+/** Reads the header of a settled block for which a node gave another hash. */
+async function readDisputed(context: SettleContext, state: SealedState, read: SettleRead<'disputed'>): Promise<Found> {
+  const { node, clock, signal } = context
+  const { number } = read
+  const answeredSince = clock.now()
+  const header = await node.header(number, signal)
+  if (!isSealed(header) && !read.acceptsMissing) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
+  const ourHash = hashOf(state, number)
+  const isReplaced = isSealed(header) && ourHash !== null && ourHash !== header.hash
+  return isReplaced ? findReplaced(context, state, number, answeredSince) : { type: 'confirmed', number }
+}
+
+/** Reads the next blocks in parallel. */
+async function readNext(context: SettleContext, state: SealedState, { settled, count }: SettleRead<'next'>): Promise<Found> {
+  const numbers = Array.from({ length: count }, (_, index) => settled.number + 1 + index)
+  // The counted failures are those of the first block, so the other blocks have none.
+  const results = await Promise.allSettled(
+    numbers.map((number, index) => readOne(context, state, number, index === 0 ? state.failures.settle : noFailures)),
+  )
+  const readings: (BlockReading | UnreadableBlock)[] = []
+  let previous = settled
+  for (const result of results) {
+    if (result.status === 'rejected') return { type: 'blocks', readings, failure: ownFailure(result.reason) }
+    const { header } = result.value
+    if (previous.hash && header.parentHash && header.parentHash !== previous.hash) {
+      // One of the two blocks is of another branch. The next read begins with this mismatch.
+      if (readings.length > 0) break
+      const replaced = await findIfReplaced(context, state, settled)
+      if (replaced) return replaced
+      throw new UpstreamError('behind', `the next block has another parent than our block ${settled.number}`)
+    }
+    readings.push(result.value)
+    previous = { number: header.number, hash: header.hash }
+  }
+  return { type: 'blocks', readings, failure: null }
+}
+
+/** Throws an error that is a bug of the relay. */
+function ownFailure(failure: unknown): ReadFailure {
+  if (!isReadFailure(failure)) throw failure
+  return failure
+}
+
+/** Reads a settled block again that has more logs now. */
+async function readIncomplete(context: SettleContext, state: SealedState, { number }: SettleRead<'incomplete'>): Promise<Found> {
+  return { type: 'blocks', readings: [await readOne(context, state, number, state.failures.settle)], failure: null }
+}
+
+async function readOne(
+  context: SettleContext,
+  { announced, target }: SealedState,
+  number: number,
+  failures: Failures,
+): Promise<BlockReading | UnreadableBlock> {
+  const { node, filters, signal } = context
+  const known = announced.get(number)
+  const isPushed = known?.isPushed === true
+  // The header of the newest block is requested in parallel with its logs, to settle the block sooner.
+  const isConfirmedBeside = isPushed && target?.number === number
+  const header = known && (!isPushed || isConfirmedBeside) ? known.header : await readHeader(node, number, signal)
+  const listed = filters()
+  const reading = readBlock(context, header, acceptsMissing(failures, number))
+  try {
+    return isConfirmedBeside ? await confirm(context, header, reading) : await reading
+  } catch (failure) {
+    if (!isExhausted(failures, failure)) throw failure
+    return { header, listed, holeReason: failure.kind }
+  }
+}
+
+/** A pushed header counts only if the node confirms its hash. */
+async function confirm({ node, signal }: SettleContext, { number, hash }: SealedHeader, read: Promise<BlockReading>) {
+  const [reading, header] = await Promise.all([read, readHeader(node, number, signal)])
+  if (header.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
+  return { ...reading, header }
+}
+
+/** Finds the last block that is too old to catch up on after an outage. */
+async function findOldest(context: SettleContext, state: SealedState, { settled, target }: SettleRead<'oldest'>): Promise<Found> {
+  const { node, backfillLimitMs, signal } = context
+  const replaced = await findIfReplaced(context, state, settled)
+  if (replaced) return replaced
+  // A pushed header does not suffice: with a false time it would make all blocks too old.
+  const known = state.announced.get(target.number)
+  const head = known?.isPushed === false ? known.header : await readHeader(node, target.number, signal)
+  const first = await firstWithinAge(node, settled.number + 1, head, backfillLimitMs, signal)
+  return { type: 'skipped', to: { number: first - 1, hash: null }, missingReason: 'backfill_bound' }
+}
+
+/** Finds the block to skip to. Backfill reads the skipped ones in parallel. */
+async function findNewest(context: SettleContext, state: SealedState, { settled, target }: SettleRead<'newest'>): Promise<Found> {
+  const { number, hash } = await readHeader(context.node, target.number - NEWEST_BLOCKS, context.signal)
+  // Checked after the read: if the settled block is still canonical, the block that was read descends from it.
+  const replaced = await findIfReplaced(context, state, settled)
+  return replaced ?? { type: 'skipped', to: { number, hash }, missingReason: null }
+}
+
+/** Returns the block to roll back to if the node has another block in place of the settled one. */
+async function findIfReplaced(context: SettleContext, state: SealedState, { number, hash }: Cursor): Promise<Found | null> {
+  const answeredSince = context.clock.now()
+  const header = hash === null ? null : await context.node.header(number, context.signal)
+  return isSealed(header) && header.hash !== hash ? findReplaced(context, state, number, answeredSince) : null
+}
+
+/** Finds the block to roll back to. Fails if a node that answered turns out to be of another chain. */
+async function findReplaced(context: SettleContext, state: SealedState, number: number, answeredSince: number): Promise<Found> {
+  const { node, confirmChain, clock, warn, signal } = context
+  const noticedAt = clock.now()
+  const { to, lost } = await findRollbackTarget(node, state.blocks, { number, safe: state.safe }, signal)
+  await confirmChain({ answeredSince, askedAfter: noticedAt })
+  warn('reorg', { from: to.number + 1, depth: (state.blocks.newest?.number ?? to.number) - to.number, lost })
+  return { type: 'replaced', to, lost }
+}
+
+/** Returns the first block from `from` on whose timestamp is at most `boundMs` before that of `head`. */
+export async function firstWithinAge(
+  node: ChainReader,
+  from: number,
+  head: SealedHeader,
+  boundMs: number,
+  signal: AbortSignal,
+): Promise<number> {
+  if (head.timestamp === null) return from
+  const since = head.timestamp - Math.floor(boundMs / 1_000)
+  const isWithin = async (number: number, ifUnknown: boolean) => {
+    const timestamp = (await node.header(number, signal))?.timestamp ?? null
+    return timestamp === null ? ifUnknown : timestamp >= since
+  }
+  // A node that lacks the first block has pruned it or lags. The read of its logs will show which.
+  if (await isWithin(from, true)) return from
+  return binarySearch(from, head.number, (number) => isWithin(number, false))
+}
