@@ -77,11 +77,7 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
 /** Whether an event has only backfilled blocks. They are old: their time says nothing about the current market session. */
 const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' && event.blocks.every(({ via }) => via === 'backfill')
 
-const openPart = (state: IngestState) => ({
-  before: { ...state },
-  updates: [] as Draft[],
-  counts: { repeated: 0, unlisted: 0 },
-})
+const openPart = (state: IngestState) => ({ before: { ...state }, updates: [] as Draft[], counts: { repeated: 0, unlisted: 0 } })
 type ReductionPart = ReturnType<typeof openPart>
 
 function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput, moment: Moment): void {

@@ -8,11 +8,9 @@ export type LogFilter = { readonly addresses: readonly Hex[]; readonly topics?: 
 export type LogOrigin = Pick<Log, 'address'> & { readonly topics?: Log['topics'] }
 
 const matches = ({ addresses, topics = [] }: LogFilter, log: LogOrigin): boolean =>
-  addressSetOf(addresses).has(log.address) &&
-  topics.every((words, place) => words.some((word) => word === log.topics?.[place]))
+  addressSetOf(addresses).has(log.address) && topics.every((words, place) => words.some((word) => word === log.topics?.[place]))
 
-export const matchesAny = (filters: readonly LogFilter[], log: LogOrigin): boolean =>
-  filters.some((filter) => matches(filter, log))
+export const matchesAny = (filters: readonly LogFilter[], log: LogOrigin): boolean => filters.some((filter) => matches(filter, log))
 
 const sets = new WeakMap<readonly Hex[], ReadonlySet<Hex>>()
 

@@ -132,7 +132,11 @@ export class ChainReader {
   async #logsAnswer({ addresses, topics }: LogFilter, blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
     // A request with an empty list would return the logs of every contract.
     if (addresses.length === 0) return []
-    return this.#request('eth_getLogs', [{ address: addresses, ...(topics && { topics: topics.map((words) => [...words]) }), ...blockFilter }], signal)
+    return this.#request(
+      'eth_getLogs',
+      [{ address: addresses, ...(topics && { topics: topics.map((words) => [...words]) }), ...blockFilter }],
+      signal,
+    )
   }
 }
 

@@ -52,7 +52,10 @@ export async function readMissing(
       pruned.push(number)
     }
   }
-  const missing = rangesAround(blocks.map(({ number }) => number), range)
+  const missing = rangesAround(
+    blocks.map(({ number }) => number),
+    range,
+  )
   const holes = missing.flatMap((part) => splitAtPruned(part, pruned, reason))
   return [{ type: 'page', read, blocks, to: range.to, holes }]
 }

@@ -40,8 +40,7 @@ export const countOf = ({ counts }: Failures, kind: UpstreamErrorKind | number):
 export const isRepeated = ({ counts }: Failures): boolean => sum(counts) > 1
 
 /** Whether logs that the block lacks count as gone, because several reads of it lacked logs. */
-export const acceptsMissing = (failures: Failures, block: number): boolean =>
-  countOf(failures, block) >= MISSING_LOGS_RETRIES_BOUND
+export const acceptsMissing = (failures: Failures, block: number): boolean => countOf(failures, block) >= MISSING_LOGS_RETRIES_BOUND
 
 /** Whether the relay gives up, because the node refused several requests in this way. Failed connections do not count. */
 export const isExhausted = (failures: Failures, failure: unknown): failure is UpstreamError =>

@@ -75,8 +75,7 @@ export function releaseFinality(state: SealedState): readonly [SealedState, read
   // From an outage until the blocks are compared with the chain, any settled block may be replaced.
   if (finality.length === 0 || outage.isDisconnected || outage.isUnbounded) return [state, []]
   const settled = cursorOf(state)?.number ?? -1
-  const isReached = ({ block: { number, hash } }: FinalityEvent) =>
-    number <= settled && (hashOf(state, number) ?? hash) === hash
+  const isReached = ({ block: { number, hash } }: FinalityEvent) => number <= settled && (hashOf(state, number) ?? hash) === hash
   const reached = Map.groupBy(finality.filter(isReached), ({ stage }) => stage)
   if (reached.size === 0) return [state, []]
   const released = [...reached.values()].flatMap((events) => events.slice(-1))

@@ -8,15 +8,7 @@ import { forget, learnHead, learnRemoved, learnSafe, releaseFinality, suspectBlo
 import { DISPUTE_TRIES } from './plan.ts'
 import { cursorsOf, hashOf, type SealedState, type UnreadRange } from './sealed-state.ts'
 import { addBlock, addUnread, rollBackTo } from './settled-blocks.ts'
-import type {
-  Answer,
-  Evidence,
-  FinalityEvent,
-  Hole,
-  Read,
-  SettlementEvent,
-  UnreadableBlock,
-} from './settlement-types.ts'
+import type { Answer, Evidence, FinalityEvent, Hole, Read, SettlementEvent, UnreadableBlock } from './settlement-types.ts'
 
 /** Number of retries of an unanswered page before a smaller one is tried. */
 const UNREACHABLE_RETRIES_BOUND = 3
@@ -203,7 +195,7 @@ function skip(state: SealedState, { read, to, missingReason }: Extract<Answer, {
   return { ...state, outage, blocks: addUnread(state.blocks, to), unread }
 }
 
-function addRange(unread: readonly UnreadRange[], range: UnreadRange): readonly UnreadRange[] {
+export function addRange(unread: readonly UnreadRange[], range: UnreadRange): readonly UnreadRange[] {
   const last = unread.at(-1)
   const isAdjacent = last?.missingReason === range.missingReason && last.to + 1 === range.from
   if (last && isAdjacent) return unread.with(-1, { ...last, to: range.to })
@@ -238,6 +230,4 @@ const holesOf = (state: SealedState, holes: readonly Hole[]): readonly Settlemen
 
 /** Returns a hole for each block with unreadable logs: its other logs do not show what is lost. */
 const partial = (blocks: readonly SealedBlock[]): readonly Hole[] =>
-  blocks.flatMap(({ number, unreadable }) =>
-    unreadable ? [{ blocks: { from: number, to: number }, reason: 'unreadable' }] : [],
-  )
+  blocks.flatMap(({ number, unreadable }) => (unreadable ? [{ blocks: { from: number, to: number }, reason: 'unreadable' }] : []))

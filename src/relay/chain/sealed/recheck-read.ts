@@ -32,7 +32,9 @@ export async function readRecent(
     try {
       const found = await compareCounts(context, settled, blocks, listed)
       const isRead = (block: SettledBlock) =>
-        found.readTo === null ? isSettledFor(INDEXING_DELAY_MS + MACHINE_LAG_MS, block) : isDue(block) && block.number <= found.readTo
+        found.readTo === null
+          ? isSettledFor(INDEXING_DELAY_MS + MACHINE_LAG_MS, block)
+          : isDue(block) && block.number <= found.readTo
       incomplete.push(...found.incomplete)
       complete.push(...blocks.filter(isRead))
     } catch (failure) {

@@ -171,7 +171,7 @@ describe('a batch', () => {
 
   it('without updates or notes is not written', async () => {
     const { events, batchSizes, untilPublished } = await runListed()
-    events.next({ type: 'unreadable', count: 1 })
+    events.next({ type: 'head', sealed: null, pending: null, timestamp: null })
     await new Promise(setImmediate)
     events.next(pendingLogEvent({ block: 5, address }))
     await untilPublished(1)

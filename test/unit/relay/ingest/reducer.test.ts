@@ -106,12 +106,6 @@ describe('an event', () => {
     expect(openedTape.tape.note(headNote)).toMatchObject({ safe: 90, finalized: null })
   })
 
-  it('of unreadable logs is counted', async () => {
-    const { publish, counts } = await openListed()
-    expect(await publish({ type: 'unreadable', count: 3 })).toEqual([])
-    expect(counts.unreadable).toBe(3)
-  })
-
   it('of a head only raises the head beside the tape', async () => {
     const { publish, openedTape } = await openListed()
     await publish({ type: 'head', sealed: 100, pending: 101, timestamp: null })

@@ -58,8 +58,8 @@ describe('a backfill page that is too large', () => {
   )
 
   it('with one block is read contract by contract', async () => {
-    const { chain, settledEvents, list, add, advance } = openBackfill()
-    list.addresses = [apple, tesla]
+    const { chain, settledEvents, listAddresses, add, advance } = openBackfill()
+    listAddresses([apple, tesla])
     chain.resultsBound = 2
     const logs = [chain.addLog(5), chain.addLog(5, tesla), chain.addLog(5)]
     const other = chain.addLog(6)

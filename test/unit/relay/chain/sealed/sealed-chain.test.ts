@@ -17,7 +17,7 @@ describe('settling', () => {
             hash,
             timestamp: timestampOf(HEAD + 1),
             logs: [expect.objectContaining({ key: keyOf({ block: HEAD + 1 }), blockHash: hash })],
-            addresses: [apple],
+            filters: [{ addresses: [apple] }],
             via: 'sealed',
           },
         ],
@@ -55,8 +55,8 @@ describe('settling', () => {
   })
 
   it('starts once, even after a block with unknown hash', async () => {
-    const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
-    expect(sealed.begin({ number: HEAD - 100, hash: null })).toBe(false)
+    const { chain, settledEvents, receive, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
+    receive({ type: 'began', cursor: { number: HEAD - 100, hash: null } })
     chain.head = HEAD + 2
     announceHead()
     await advance(0)
@@ -72,11 +72,10 @@ describe('settling', () => {
       method === 'eth_getLogs' ? [sealedLog(log), sealedLog(other), unreadable, unreadable] : undefined
     await seal(1)
     await advance(1_500)
-    expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
     expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 1} unreadable`])
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, isPartial: true }])
-    expect(settledEvents.all.map(({ type }) => type)).toEqual(['unreadable', 'hole', 'sealed'])
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, unreadable: 2 }])
+    expect(settledEvents.all.map(({ type }) => type)).toEqual(['hole', 'sealed'])
     // Only with its logs is it settled: a restart reads it again.
     expect(settledEvents.cursors()).toEqual([HEAD, HEAD + 1])
   })
@@ -87,7 +86,7 @@ describe('settling', () => {
     chain.override = ({ method }) => (method === 'eth_getLogs' ? [{ data: '0x1' }, sealedLog(log), null] : undefined)
     await seal(1)
     await advance(1_500)
-    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, isPartial: true, logs: [] }])
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, unreadable: 2, logs: [] }])
   })
 
   it('keeps up with the chain on a node slower than the block time', async () => {

@@ -33,7 +33,7 @@ describe('a reorganisation', () => {
     expect(settledEvents.cursors()).toEqual(range(start, HEAD + 101))
     expectCanonical({ chain, settledEvents })
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-    expect(sealed.settled).toEqual({ number: HEAD + 101, hash: chain.hashOf(HEAD + 101) })
+    expect(sealed.settled()).toEqual({ number: HEAD + 101, hash: chain.hashOf(HEAD + 101) })
   })
 
   it.each<[string, number, number, (opened: Opened, old: Parameters<Opened['sealed']['retract']>[1]) => unknown]>([
@@ -64,7 +64,7 @@ describe('a reorganisation', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
     expect(settledEvents.blockNumbers().at(-1)).toBe(chain.head)
     expectCanonical(opened)
-    expect(sealed.head?.number).toBe(chain.head)
+    expect(sealed.head()?.number).toBe(chain.head)
     await seal(3)
     expect(settledEvents.blockNumbers().slice(-3)).toEqual(range(HEAD + newHead + 1, HEAD + newHead + 3))
   })
@@ -170,7 +170,7 @@ describe('a hash that differs from the settled one', () => {
     await advance(5_000)
     expect(settledEvents.all).toEqual([])
     expect(chain.requests.length).toBe(requestCount)
-    expect(sealed.head?.number).toBe(HEAD + 10)
+    expect(sealed.head()?.number).toBe(HEAD + 10)
   })
 
   it.each([

@@ -48,7 +48,7 @@ export function sealedEvent({
   newest = number,
 }: SealedEventOptions): ChainEvent {
   const hash = hashOf(number, fork)
-  const block = { number, hash, timestamp: timestampOf(number), logs, addresses, via: 'sealed' as const }
+  const block = { number, hash, timestamp: timestampOf(number), logs, filters: [{ addresses }], via: 'sealed' as const }
   return { type: 'sealed', blocks: [block], newest, cursor: { number, hash }, restartCursor: { number, hash } }
 }
 

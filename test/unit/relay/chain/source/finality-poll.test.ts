@@ -1,12 +1,11 @@
 import { VirtualTimeScheduler } from 'rxjs'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import { type FinalityEvent, FinalityGate, pollFinality } from '../../../../../src/relay/chain/sealed/finality.ts'
+import type { FinalityEvent } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
+import { pollFinality } from '../../../../../src/relay/chain/source/finality-poll.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
-import { header } from '../node-json.ts'
-import { range, sealedHeader } from './sealed-chain-fixture.ts'
 
 const EVERY_MS = 10_000
 
@@ -75,34 +74,4 @@ it('finality polling waits for a late answer, one at a time', async () => {
   await advance(60_000)
   expect(emitted()).toEqual(['safe 9000'])
   expect(chain.maxInFlight).toBe(1)
-})
-
-describe('the finality gate', () => {
-  const ours = () => true
-  const openGate = (...marks: readonly (readonly [stage: FinalityEvent['stage'], block: number])[]) => {
-    const gate = new FinalityGate()
-    for (const [stage, block] of marks) gate.add({ type: 'finality', stage, block: sealedHeader(header(block)) })
-    return (settled: number, isOurs: Parameters<FinalityGate['release']>[1] = ours) =>
-      gate.release(settled, isOurs).map(({ stage, block }) => `${stage} ${block.number}`)
-  }
-
-  it('holds an event back until all blocks below it are settled', () => {
-    const release = openGate(['safe', 100])
-    expect([release(99), release(100), release(101)]).toEqual([[], ['safe 100'], []])
-  })
-
-  it('releases the newest reached event of each stage', () => {
-    const release = openGate(['safe', 100], ['safe', 110], ['safe', 130], ['finalized', 90])
-    expect([release(120), release(130)]).toEqual([['safe 110', 'finalized 90'], ['safe 130']])
-  })
-
-  it('holds back a block of another branch until it is ours', () => {
-    const release = openGate(['safe', 100], ['safe', 110])
-    expect([release(120, ({ number }) => number < 110), release(120)]).toEqual([['safe 100'], ['safe 110']])
-  })
-
-  it('keeps a bounded number of events, and drops the oldest', () => {
-    const release = openGate(...range(1, 100).map((block) => ['safe', block] as const))
-    expect([release(36), release(37), release(1_000)]).toEqual([[], ['safe 37'], ['safe 100']])
-  })
 })

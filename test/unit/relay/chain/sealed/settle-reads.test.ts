@@ -1,32 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
-import { binarySearch, firstWithinAge } from '../../../../../src/relay/chain/sealed/binary-search.ts'
+import { firstWithinAge } from '../../../../../src/relay/chain/sealed/settle-reads.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { timestampOf } from '../node-json.ts'
 import { sealedHeader } from './sealed-chain-fixture.ts'
 
 const HEAD = 10_000
 const { signal } = new AbortController()
-
-describe('a binary search', () => {
-  it('finds the lowest match anywhere, in as few steps as possible', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.nat(10_000), fc.nat(10_000), fc.nat(20_000), async (low, length, first) => {
-        const high = low + length
-        let steps = 0
-        const result = await binarySearch(low, high, async (number) => {
-          steps += 1
-          expect(number).toBeGreaterThanOrEqual(low)
-          expect(number).toBeLessThan(high)
-          return number >= first
-        })
-        expect(result).toBe(Math.min(high, Math.max(low, first)))
-        expect(steps).toBeLessThanOrEqual(Math.ceil(Math.log2(length + 2)))
-      }),
-    )
-  })
-})
 
 describe('the first block within a bound of chain time', () => {
   const open = () => {

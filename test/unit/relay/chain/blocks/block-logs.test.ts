@@ -1,14 +1,16 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import { filtersToRead, MissingLogsError, readBlock, readLogs } from '../../../../../src/relay/chain/blocks/block-logs.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import { addressesToQuery, MissingLogsError, readBlock } from '../../../../../src/relay/chain/sealed/block-logs.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
-import { FakeOpenKeys, sealedHeader } from './sealed-chain-fixture.ts'
+import { FakeOpenKeys, sealedHeader } from '../sealed/sealed-chain-fixture.ts'
 
 const HEAD = 1_000
 const NOW = 5_000_000
+const { signal: neverAborted } = new AbortController()
 
 const openReader = () => {
   const clock = new VirtualTimeScheduler()
@@ -20,7 +22,7 @@ const openReader = () => {
     const { signal } = new AbortController()
     const header = sealedHeader(chain.headerOf(block))
     const { confirmChain } = chain
-    const context = { node, confirmChain, openKeys: openKeysOfChain, addresses: () => [apple], clock, signal }
+    const context = { node, confirmChain, openKeys: openKeysOfChain, filters: () => [{ addresses: [apple] }], clock, signal }
     const { logs } = await readBlock(context, header, acceptsMissing)
     return logs.map(({ key }) => key)
   }
@@ -125,8 +127,33 @@ describe('the logs that settle a block', () => {
 
   it('are read for listed tokens and those with open keys, each once', () => {
     const openKeys = [tesla, apple, tesla].map((address, index) => ({ key: `${index}`, address, tx: txHash(1) }))
-    expect(addressesToQuery([apple], openKeys)).toEqual([apple, tesla])
-    const listed = [apple, tesla]
-    expect(addressesToQuery(listed, openKeys)).toBe(listed)
+    expect(filtersToRead([{ addresses: [apple] }], openKeys)).toEqual([{ addresses: [apple, tesla] }])
+    const listed = [{ addresses: [apple, tesla] }]
+    expect(filtersToRead(listed, openKeys)).toBe(listed)
+  })
+
+  it('are those of every filter: a contract with topics is read beside the tokens, and its open keys by their topics', async () => {
+    const [pool, otherPool] = [word(1), word(2)]
+    const tokens = { addresses: [apple] }
+    const listed = [tokens, { addresses: [tesla], topics: [[word(9)], [pool]] }]
+    const openKeys = [pool, otherPool].map((topic) => ({ key: topic, address: tesla, topics: [word(9), topic], tx: txHash(1) }))
+    expect(filtersToRead(listed, openKeys.slice(0, 1))).toBe(listed)
+    const filters = [...listed, { addresses: [tesla], topics: [[word(9)], [otherPool]] }]
+    expect(filtersToRead(listed, openKeys)).toEqual(filters)
+    const { chain } = openReader()
+    const sent: unknown[] = []
+    chain.override = ({ method, params: [filter] }) => {
+      if (method !== 'eth_getLogs') return undefined
+      const { address, topics } = filter as { address: string[]; topics?: string[][] }
+      sent.push(topics)
+      return [sealedLog({ block: HEAD, index: topics ? topics.flat().indexOf(otherPool) + 3 : 1, address: address[0] as Hex })]
+    }
+    const { logs } = await readLogs(new ChainReader(chain.request), sealedHeader(chain.headerOf(HEAD)), filters, neverAborted)
+    expect(sent).toEqual([undefined, [[word(9)], [pool]], [[word(9)], [otherPool]]])
+    expect(logs.map(({ logIndex, address }) => [logIndex, address])).toEqual([
+      [1, apple],
+      [2, tesla],
+      [4, tesla],
+    ])
   })
 })
