@@ -1,46 +1,46 @@
-import { binarySearch } from '../../../lib/binary-search.ts'
 import type { ReadContext } from '../blocks/block-logs.ts'
 import { readBlocks, readOldBlock, splitIntoParts } from '../blocks/block-pages.ts'
+import { firstWithLogs } from '../blocks/block-search.ts'
+import { acceptsMissing, type Failures, isExhausted, isPruned } from '../blocks/read-failures.ts'
 import type { BlockRange, SealedBlock } from '../blocks/sealed-block.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { acceptsMissing, type Failures, isExhausted, isPruned } from './failures.ts'
-import type { Answer, Hole, Read } from './settlement-types.ts'
-
-type PageRead = Extract<Read, { what: 'page' }>
+import type { Found, Hole, ReadOf } from './settlement-types.ts'
 
 /** Reads a page of old blocks. The answer has several parts if the page has many logs. */
-export async function readPage(context: ReadContext, failures: Failures, read: PageRead): Promise<readonly Answer[]> {
-  const { page, rangeEnd } = read
+export async function readPage(
+  context: ReadContext,
+  failures: Failures,
+  { page, rangeEnd }: ReadOf<'page'>,
+): Promise<readonly Found[]> {
   const isAccepted = (block: number) => acceptsMissing(failures, block)
   try {
-    return pageAnswers(read, await readBlocks(context, isAccepted, page))
+    return pageParts(page.to, await readBlocks(context, isAccepted, page))
   } catch (failure) {
     context.signal.throwIfAborted()
-    if (isExhausted(failures, failure)) return [{ type: 'unavailable', read, to: page.to, reason: failure.kind }]
+    if (isExhausted(failures, failure)) return [{ type: 'unavailable', to: page.to, reason: failure.kind }]
     if (!(failure instanceof UpstreamError)) throw failure
     if (failure.kind === 'gone') {
-      const available = await findFirstAvailable(context, page.from, rangeEnd)
+      const available = await firstWithLogs(context, page.from, rangeEnd)
       // Another node behind the load balancer has the first block, so the page is retried and there is no hole.
       if (available <= page.from) throw failure
-      return [{ type: 'unavailable', read, to: available - 1, reason: 'pruned' }]
+      return [{ type: 'unavailable', to: available - 1, reason: 'pruned' }]
     }
     // A single block that is too large is read for parts of the list of addresses.
     if (failure.kind === 'too_large' && page.to === page.from)
-      return pageAnswers(read, [await readOldBlock(context, isAccepted, page.from)])
+      return pageParts(page.to, [await readOldBlock(context, isAccepted, page.from)])
     throw failure
   }
 }
 
-const pageAnswers = (read: PageRead, blocks: readonly SealedBlock[]): readonly Answer[] =>
-  splitIntoParts(blocks, read.page.to).map((part) => ({ type: 'page', read, ...part, holes: [] }))
+const pageParts = (to: number, blocks: readonly SealedBlock[]): readonly Found[] =>
+  splitIntoParts(blocks, to).map((part) => ({ type: 'page', ...part, holes: [] }))
 
 /** Reports blocks as missing. Those with published keys are still read, if the node has them. */
 export async function readMissing(
   context: ReadContext,
   failures: Failures,
-  read: Extract<Read, { what: 'missing' }>,
-): Promise<readonly Answer[]> {
-  const { range, reason } = read
+  { range, reason }: ReadOf<'missing'>,
+): Promise<readonly Found[]> {
   const blocks: SealedBlock[] = []
   const pruned: number[] = []
   for (const number of context.openKeys.publishedBlocksBetween(range.from, range.to)) {
@@ -57,20 +57,8 @@ export async function readMissing(
     range,
   )
   const holes = missing.flatMap((part) => splitAtPruned(part, pruned, reason))
-  return [{ type: 'page', read, blocks, to: range.to, holes }]
+  return [{ type: 'page', blocks, to: range.to, holes }]
 }
-
-/** Finds the first block of a range that a node has not pruned. */
-const findFirstAvailable = ({ node, filters, signal }: ReadContext, first: number, rangeEnd: number): Promise<number> =>
-  binarySearch(first, rangeEnd + 1, async (number) => {
-    try {
-      await node.logsInRange(number, number, filters(), signal)
-      return true
-    } catch (error) {
-      if (error instanceof UpstreamError && error.kind === 'gone') return false
-      throw error
-    }
-  })
 
 /** Returns the parts of a range that lie between the given blocks, which are in ascending order. */
 function rangesAround(blocks: readonly number[], { from, to }: BlockRange): readonly BlockRange[] {

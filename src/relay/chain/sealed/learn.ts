@@ -1,9 +1,9 @@
 import { type BlockReading, settleableLogs } from '../blocks/block-logs.ts'
 import { grownPage, shrunkPage } from '../blocks/page-size.ts'
+import { afterFailure, countOf, noFailures, type ReadFailure } from '../blocks/read-failures.ts'
 import type { BlockRange, Cursor, SealedBlock } from '../blocks/sealed-block.ts'
 import { matchesAny } from '../logs/log-filter.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
-import { afterFailure, countOf, noFailures, type ReadFailure } from './failures.ts'
 import { forget, learnHead, learnRemoved, learnSafe, releaseFinality, suspectBlock } from './learn-heads.ts'
 import { DISPUTE_TRIES } from './plan.ts'
 import { cursorsOf, hashOf, type SealedState, type UnreadRange } from './sealed-state.ts'
@@ -76,7 +76,7 @@ function takeAnswer(state: SealedState, answer: Answer, at: number): Learned {
     case 'page':
       return takePage(state, answer, at)
     case 'unavailable':
-      return [succeed({ ...state, unread: markMissing(state.unread, answer) }, read, at), []]
+      return [succeed({ ...state, unread: markMissing(state.unread, answer.to, answer.reason) }, read, at), []]
     case 'rechecked': {
       const incomplete = new Set([...state.recheck.incomplete, ...answer.incomplete])
       const complete = new Set(answer.complete.filter(({ number }) => !incomplete.has(number)))
@@ -203,8 +203,9 @@ export function addRange(unread: readonly UnreadRange[], range: UnreadRange): re
   return [...unread, range]
 }
 
-function markMissing([range, ...others]: readonly UnreadRange[], { to, reason }: { to: number; reason: string }) {
-  if (!range || to < range.from) return range ? [range, ...others] : []
+/** Marks the first blocks of the first range, up to `to`, as missing. */
+function markMissing([range, ...others]: readonly UnreadRange[], to: number, reason: string): readonly UnreadRange[] {
+  if (!range) return others
   const rest = to < range.to ? [{ ...range, from: to + 1 }] : []
   return [{ from: range.from, to, missingReason: reason }, ...rest, ...others]
 }

@@ -1,4 +1,4 @@
-import { countOf } from './failures.ts'
+import { countOf } from '../blocks/read-failures.ts'
 import { isCaughtUp, type SealedState } from './sealed-state.ts'
 import type { Read } from './settlement-types.ts'
 

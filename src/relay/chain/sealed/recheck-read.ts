@@ -1,10 +1,10 @@
 import { chunk } from '../../../lib/turns.ts'
 import type { ReadContext } from '../blocks/block-logs.ts'
-import { type LogFilter, matchesAny } from '../logs/log-filter.ts'
+import { compareCounts } from '../blocks/compare-counts.ts'
 import type { Log } from '../logs/log-parser.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { findBlock, firstUnchecked, isUnchecked, type SettledBlock, type SettledBlocks } from './settled-blocks.ts'
-import type { Answer, Read } from './settlement-types.ts'
+import type { Found, ReadOf } from './settlement-types.ts'
 
 /** Limit of the time in which a node indexes the logs of a block. A recheck of the block after this time is its last one. */
 const INDEXING_DELAY_MS = 3_000
@@ -16,21 +16,18 @@ const MIN_BLOCKS = 4
 const RANGE_BOUND_BLOCKS = 128
 
 /** Finds settled blocks that have more logs now. Fewer logs prove nothing: the node may lag, or have cut its answer. */
-export async function readRecent(
-  context: ReadContext,
-  settled: SettledBlocks,
-  read: Extract<Read, { lane: 'recheck' }>,
-): Promise<Extract<Answer, { type: 'rechecked' }>> {
+export async function readRecent(context: ReadContext, settled: SettledBlocks, { below }: ReadOf<'recent'>): Promise<Found> {
   const { filters, clock, signal } = context
   const [now, listed] = [clock.now(), filters()]
   const isSettledFor = (ms: number, { settledAt }: SettledBlock) => now - settledAt >= ms
   const isDue = (block: SettledBlock) => isSettledFor(INDEXING_DELAY_MS, block)
+  const isOurs = (log: Log) => findBlock(settled, log.blockNumber)?.hash === log.blockHash
   const incomplete: number[] = []
   const complete: SettledBlock[] = []
-  const queue = [recentBelow(settled, read.below), leftBehind(settled, read.below)]
+  const queue = [recentBelow(settled, below), leftBehind(settled, below)]
   for (let blocks = queue.shift(); blocks; blocks = queue.shift()) {
     try {
-      const found = await compareCounts(context, settled, blocks, listed)
+      const found = await compareCounts(context, blocks, listed, isOurs)
       const isRead = (block: SettledBlock) =>
         found.readTo === null
           ? isSettledFor(INDEXING_DELAY_MS + MACHINE_LAG_MS, block)
@@ -44,7 +41,7 @@ export async function readRecent(
       if (failure.kind === 'gone') {
         // The node pruned the oldest of these blocks. It may still have the newer half of them.
         if (blocks.length > 1) queue.unshift(blocks.slice(half))
-        complete.push(...blocks.slice(0, half).filter(({ number }) => isLeftBehind(number, read.below)))
+        complete.push(...blocks.slice(0, half).filter(({ number }) => isLeftBehind(number, below)))
       } else if (failure.kind !== 'too_large') break
       else if (blocks.length > 1) queue.unshift(...split(blocks, isDue))
       else {
@@ -54,7 +51,7 @@ export async function readRecent(
       }
     }
   }
-  return { type: 'rechecked', read, incomplete, complete }
+  return { type: 'rechecked', incomplete, complete }
 }
 
 const recentBelow = (settled: SettledBlocks, below: number): readonly SettledBlock[] =>
@@ -78,40 +75,4 @@ const blocksFrom = (settled: SettledBlocks, from: number): readonly SettledBlock
 function split(blocks: readonly SettledBlock[], isDue: (block: SettledBlock) => boolean): readonly (readonly SettledBlock[])[] {
   if (blocks.length <= MIN_BLOCKS) return chunk(blocks, Math.ceil(blocks.length / 2))
   return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
-}
-
-type Comparison = {
-  /** Blocks that have more logs now than when they were settled. */
-  readonly incomplete: readonly number[]
-  /** Block up to which the answer counts as complete. A node that lags or cuts omits later ones. Null without logs. */
-  readonly readTo: number | null
-}
-
-async function compareCounts(
-  { node, signal }: ReadContext,
-  settled: SettledBlocks,
-  blocks: readonly SettledBlock[],
-  listed: readonly LogFilter[],
-): Promise<Comparison> {
-  const [first, last] = [blocks[0]?.number, blocks.at(-1)?.number]
-  if (first === undefined || last === undefined) return { incomplete: [], readTo: null }
-  const counts = new Map(blocks.flatMap(({ hash, logCount }) => (hash && logCount !== null ? [[hash, logCount] as const] : [])))
-  const answer = await node.logsIfCountsDiffer(counts, first, last, listed, signal)
-  if (!answer) return { incomplete: [], readTo: blocks.findLast(({ logCount }) => logCount)?.number ?? null }
-  const byHash = Map.groupBy(answer.logs, ({ blockHash }) => blockHash)
-  const differences = blocks.map(({ hash, logCount, filters }) => {
-    const logs = byHash.get(hash) ?? []
-    // Logs of tokens that were listed after the settling do not count.
-    if (filters === listed || logs.length <= (logCount ?? 0)) return logs.length - (logCount ?? 0)
-    return Math.max(0, logs.filter((log) => matchesAny(filters, log)).length - (logCount ?? 0))
-  })
-  // After a change of the token list, the answer may have fewer logs only because a token was delisted.
-  const isShort = blocks.some(({ filters }, index) => (differences[index] ?? 0) < 0 && filters === listed)
-  const isOurs = (log: Log) => findBlock(settled, log.blockNumber)?.hash === log.blockHash
-  const lastRead = answer.logs.findLast(isOurs)?.blockNumber ?? 0
-  return {
-    incomplete: blocks.flatMap(({ number }, index) => ((differences[index] ?? 0) > 0 ? [number] : [])),
-    // A cut answer may lack logs of its last block. The first block always counts as read, so that later ones get their turn.
-    readTo: isShort ? Math.max(lastRead - 1, Math.min(lastRead, first)) : lastRead || null,
-  }
 }

@@ -1,9 +1,10 @@
 import { binarySearch } from '../../../lib/binary-search.ts'
+import { DEPTH_BOUND_BLOCKS } from '../blocks/block-bounds.ts'
+import { firstAvailable } from '../blocks/block-search.ts'
 import type { BlockRange, Cursor } from '../blocks/sealed-block.ts'
 import { isSealed } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { DEPTH_BOUND_BLOCKS } from './block-bounds.ts'
 import { findBlock, nearestRecent, oldestRecent, type SettledBlocks } from './settled-blocks.ts'
 
 /** Least depth of a rollback if no recent block is canonical, and the node's `safe` block is unknown. */
@@ -72,10 +73,4 @@ export async function findForkPoint(
     else unknown ??= { number: below, hash: header.hash }
     candidate = below
   }
-}
-
-/** The first block of a range that the node has, or else the last block of the range. */
-async function firstAvailable(node: ChainReader, from: number, to: number, signal: AbortSignal): Promise<number> {
-  const isAvailable = async (number: number) => (await node.header(number, signal)) !== null
-  return (await isAvailable(from)) ? from : binarySearch(from, to, isAvailable)
 }

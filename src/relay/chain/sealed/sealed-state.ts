@@ -1,10 +1,10 @@
 import type { Hex } from '../../../lib/hex.ts'
+import { WITHIN_REACH_BLOCKS } from '../blocks/block-bounds.ts'
 import { largestPage, type PageSize } from '../blocks/page-size.ts'
+import { type Failures, noFailures } from '../blocks/read-failures.ts'
 import type { BlockRange, Cursor, OpenKeys } from '../blocks/sealed-block.ts'
 import type { LogFilter } from '../logs/log-filter.ts'
 import type { Header, SealedHeader } from '../rpc/block-header.ts'
-import { WITHIN_REACH_BLOCKS } from './block-bounds.ts'
-import { type Failures, noFailures } from './failures.ts'
 import { addUnread, findBlock, firstUnchecked, noBlocks, type SettledBlocks } from './settled-blocks.ts'
 import type { FinalityEvent, Lane } from './settlement-types.ts'
 

@@ -1,12 +1,12 @@
 import type { Observable } from 'rxjs'
-import { observe, type WakeUp, wait } from '../../../lib/async-loop.ts'
+import { observe, repeatStep, type WakeUp, wait } from '../../../lib/async-loop.ts'
+import { isReadFailure, isRepeated } from '../blocks/read-failures.ts'
 import { readMissing, readPage } from './backfill-reads.ts'
-import { isReadFailure, isRepeated } from './failures.ts'
 import { plan } from './plan.ts'
 import { readRecent } from './recheck-read.ts'
 import type { SealedState } from './sealed-state.ts'
-import { readToSettle, type SettleContext } from './settle-reads.ts'
-import type { Answer, Lane, Read } from './settlement-types.ts'
+import { findNewest, findOldest, readDisputed, readIncomplete, readNext, type SettleContext } from './settle-reads.ts'
+import type { Answer, Found, Lane, Read } from './settlement-types.ts'
 
 type Options = Omit<SettleContext, 'filters' | 'signal'> & {
   readonly state: () => SealedState
@@ -14,49 +14,54 @@ type Options = Omit<SettleContext, 'filters' | 'signal'> & {
   readonly changed: WakeUp
 }
 
-const lanes: readonly Lane[] = ['settle', 'backfill', 'recheck']
+const warnings = { settle: 'settling_delayed', backfill: 'backfill_delayed', recheck: 'backfill_delayed' } as const
 
-/** Performs the reads of the plan, each lane one at a time. Expects that each emitted answer is learned before it continues. */
+/** Performs the reads of the plan, each lane one at a time. Each emitted answer must be learned before `next` returns. */
 export const settleChain = (options: Options): Observable<Answer> =>
-  observe((emit, signal) => Promise.all(lanes.map((lane) => runLane(lane, options, emit, signal))))
-
-async function runLane(lane: Lane, options: Options, emit: (answer: Answer) => void, signal: AbortSignal): Promise<never> {
-  const { state, changed, clock, warn } = options
-  const context = { ...options, signal, filters: () => state().filters }
-  for (;;) {
-    const read = plan(state()).find((planned) => planned.lane === lane)
-    if (!read) {
-      await changed.wait(signal)
-      continue
+  observe((next, signal) => {
+    const { state, changed: wakeUp, clock, warn } = options
+    const context = { ...options, signal, filters: () => state().filters }
+    const step = async (lane: Lane) => {
+      const read = plan(state()).find((planned) => planned.lane === lane)
+      if (!read) return null
+      for (const [index, found] of (await perform(context, state(), read)).entries()) {
+        // Each part gets a turn of the event loop.
+        if (index > 0) await wait(0, clock, signal)
+        next({ read, ...found })
+      }
+      const failures = state().failures[lane]
+      if (isRepeated(failures)) warn(warnings[lane], { reason: String(failures.last) })
+      return Math.max(0, failures.retryAt - clock.now())
     }
-    for (const [index, answer] of (await answersTo(context, state(), read)).entries()) {
-      // Each part gets a turn of the event loop.
-      if (index > 0) await wait(0, clock, signal)
-      emit(answer)
-    }
-    const failures = state().failures[lane]
-    const delayMs = failures.retryAt - clock.now()
-    if (isRepeated(failures)) warn(lane === 'settle' ? 'settling_delayed' : 'backfill_delayed', { reason: String(failures.last) })
-    if (failures.last) await wait(delayMs, clock, signal)
-  }
-}
+    return Promise.all(
+      (['settle', 'backfill', 'recheck'] as const).map((lane) => repeatStep(() => step(lane), { wakeUp, clock, signal })),
+    )
+  })
 
-async function answersTo(context: SettleContext, state: SealedState, read: Read): Promise<readonly Answer[]> {
+async function perform(context: SettleContext, state: SealedState, read: Read): Promise<readonly Found[]> {
   const { failures, blocks } = state
   try {
     switch (read.what) {
+      case 'disputed':
+        return [await readDisputed(context, state, read)]
+      case 'incomplete':
+        return [await readIncomplete(context, state, read)]
+      case 'oldest':
+        return [await findOldest(context, state, read)]
+      case 'newest':
+        return [await findNewest(context, state, read)]
+      case 'next':
+        return [await readNext(context, state, read)]
       case 'page':
         return await readPage(context, failures.backfill, read)
       case 'missing':
         return await readMissing(context, failures.backfill, read)
       case 'recent':
         return [await readRecent(context, blocks, read)]
-      default:
-        return [{ read, ...(await readToSettle(context, state, read)) }]
     }
   } catch (failure) {
     context.signal.throwIfAborted()
     if (!isReadFailure(failure)) throw failure
-    return [{ type: 'failed', read, failure }]
+    return [{ type: 'failed', failure }]
   }
 }

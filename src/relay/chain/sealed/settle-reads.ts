@@ -1,43 +1,22 @@
-import { binarySearch } from '../../../lib/binary-search.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import { type BlockReading, type ReadContext, readBlock, readHeader } from '../blocks/block-logs.ts'
+import { firstWithinAge } from '../blocks/block-search.ts'
+import { acceptsMissing, type Failures, isExhausted, isReadFailure, noFailures, type ReadFailure } from '../blocks/read-failures.ts'
 import type { Cursor } from '../blocks/sealed-block.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
-import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { acceptsMissing, type Failures, isExhausted, isReadFailure, noFailures, type ReadFailure } from './failures.ts'
 import { findRollbackTarget } from './rollback-target.ts'
 import { hashOf, type SealedState } from './sealed-state.ts'
-import type { Answer, Read, UnreadableBlock } from './settlement-types.ts'
+import type { Found, ReadOf, UnreadableBlock } from './settlement-types.ts'
 
 /** Number of newest blocks that are settled one by one after an outage. Backfill reads the older ones in ranges. */
 const NEWEST_BLOCKS = 64
 
-type SettleRead<What extends Read['what']> = Extract<Read, { what: What }>
-/** The answer to a read, which is added to it. */
-type Found = Answer extends infer One ? (One extends Answer ? Omit<One, 'read'> : never) : never
-
 /** Limit of the age of blocks to catch up on after an outage, in chain time. */
 export type SettleContext = ReadContext & { readonly backfillLimitMs: number; readonly warn: WriteLine }
 
-/** Performs a read of the lane that settles blocks. The state is the one from which the read was planned. */
-export function readToSettle(context: SettleContext, state: SealedState, read: Extract<Read, { lane: 'settle' }>): Promise<Found> {
-  switch (read.what) {
-    case 'disputed':
-      return readDisputed(context, state, read)
-    case 'incomplete':
-      return readIncomplete(context, state, read)
-    case 'oldest':
-      return findOldest(context, state, read)
-    case 'newest':
-      return findNewest(context, state, read)
-    case 'next':
-      return readNext(context, state, read)
-  }
-}
-
 /** Reads the header of a settled block for which a node gave another hash. */
-async function readDisputed(context: SettleContext, state: SealedState, read: SettleRead<'disputed'>): Promise<Found> {
+export async function readDisputed(context: SettleContext, state: SealedState, read: ReadOf<'disputed'>): Promise<Found> {
   const { node, clock, signal } = context
   const { number } = read
   const answeredSince = clock.now()
@@ -49,7 +28,7 @@ async function readDisputed(context: SettleContext, state: SealedState, read: Se
 }
 
 /** Reads the next blocks in parallel. */
-async function readNext(context: SettleContext, state: SealedState, { settled, count }: SettleRead<'next'>): Promise<Found> {
+export async function readNext(context: SettleContext, state: SealedState, { settled, count }: ReadOf<'next'>): Promise<Found> {
   const numbers = Array.from({ length: count }, (_, index) => settled.number + 1 + index)
   // The counted failures are those of the first block, so the other blocks have none.
   const results = await Promise.allSettled(
@@ -80,7 +59,7 @@ function ownFailure(failure: unknown): ReadFailure {
 }
 
 /** Reads a settled block again that has more logs now. */
-async function readIncomplete(context: SettleContext, state: SealedState, { number }: SettleRead<'incomplete'>): Promise<Found> {
+export async function readIncomplete(context: SettleContext, state: SealedState, { number }: ReadOf<'incomplete'>): Promise<Found> {
   return { type: 'blocks', readings: [await readOne(context, state, number, state.failures.settle)], failure: null }
 }
 
@@ -114,7 +93,11 @@ async function confirm({ node, signal }: SettleContext, { number, hash }: Sealed
 }
 
 /** Finds the last block that is too old to catch up on after an outage. */
-async function findOldest(context: SettleContext, state: SealedState, { settled, target }: SettleRead<'oldest'>): Promise<Found> {
+export async function findOldest(
+  context: SettleContext,
+  state: SealedState,
+  { settled, target }: ReadOf<'oldest'>,
+): Promise<Found> {
   const { node, backfillLimitMs, signal } = context
   const replaced = await findIfReplaced(context, state, settled)
   if (replaced) return replaced
@@ -126,7 +109,11 @@ async function findOldest(context: SettleContext, state: SealedState, { settled,
 }
 
 /** Finds the block to skip to. Backfill reads the skipped ones in parallel. */
-async function findNewest(context: SettleContext, state: SealedState, { settled, target }: SettleRead<'newest'>): Promise<Found> {
+export async function findNewest(
+  context: SettleContext,
+  state: SealedState,
+  { settled, target }: ReadOf<'newest'>,
+): Promise<Found> {
   const { number, hash } = await readHeader(context.node, target.number - NEWEST_BLOCKS, context.signal)
   // Checked after the read: if the settled block is still canonical, the block that was read descends from it.
   const replaced = await findIfReplaced(context, state, settled)
@@ -148,23 +135,4 @@ async function findReplaced(context: SettleContext, state: SealedState, number: 
   await confirmChain({ answeredSince, askedAfter: noticedAt })
   warn('reorg', { from: to.number + 1, depth: (state.blocks.newest?.number ?? to.number) - to.number, lost })
   return { type: 'replaced', to, lost }
-}
-
-/** Returns the first block from `from` on whose timestamp is at most `boundMs` before that of `head`. */
-export async function firstWithinAge(
-  node: ChainReader,
-  from: number,
-  head: SealedHeader,
-  boundMs: number,
-  signal: AbortSignal,
-): Promise<number> {
-  if (head.timestamp === null) return from
-  const since = head.timestamp - Math.floor(boundMs / 1_000)
-  const isWithin = async (number: number, ifUnknown: boolean) => {
-    const timestamp = (await node.header(number, signal))?.timestamp ?? null
-    return timestamp === null ? ifUnknown : timestamp >= since
-  }
-  // A node that lacks the first block has pruned it or lags. The read of its logs will show which.
-  if (await isWithin(from, true)) return from
-  return binarySearch(from, head.number, (number) => isWithin(number, false))
 }

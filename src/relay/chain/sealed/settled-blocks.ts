@@ -1,11 +1,8 @@
+import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../blocks/block-bounds.ts'
+import type { CountedBlock } from '../blocks/compare-counts.ts'
 import type { Cursor } from '../blocks/sealed-block.ts'
-import type { LogFilter } from '../logs/log-filter.ts'
-import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from './block-bounds.ts'
 
-export type SettledBlock = Cursor & {
-  /** Number of logs in the block that `filters` match; null if the logs were not read. */
-  readonly logCount: number | null
-  readonly filters: readonly LogFilter[]
+export type SettledBlock = CountedBlock & {
   readonly settledAt: number
   /** True if the logs of the block were read again, so late that every node has indexed them. */
   readonly isRechecked?: true

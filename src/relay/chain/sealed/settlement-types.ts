@@ -1,10 +1,10 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { BlockReading } from '../blocks/block-logs.ts'
+import type { ReadFailure } from '../blocks/read-failures.ts'
 import type { BlockRange, Cursor, SealedBlock } from '../blocks/sealed-block.ts'
 import type { LogFilter } from '../logs/log-filter.ts'
 import type { SealedHeader } from '../rpc/block-header.ts'
 import type { UpstreamErrorKind } from '../rpc/upstream-error.ts'
-import type { ReadFailure } from './failures.ts'
 import type { SettledBlock } from './settled-blocks.ts'
 
 export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' | 'finalized'; readonly block: SealedHeader }
@@ -41,12 +41,14 @@ export type Read =
   | { readonly lane: 'backfill'; readonly what: 'missing'; readonly range: BlockRange; readonly reason: string }
   | { readonly lane: 'recheck'; readonly what: 'recent'; readonly below: number }
 export type Lane = Read['lane']
+export type ReadOf<What extends Read['what']> = Extract<Read, { readonly what: What }>
 
 export type UnreadableBlock = Pick<BlockReading, 'header' | 'listed'> & { readonly holeReason: UpstreamErrorKind }
 export type Hole = { readonly blocks: BlockRange; readonly reason: string }
 
-/** The answer to a read. */
-export type Answer = { readonly read: Read } & (
+/** A read, and what it found. */
+export type Answer = Found & { readonly read: Read }
+export type Found =
   | { readonly type: 'failed'; readonly failure: ReadFailure }
   /** The next blocks in order, up to the first one that could not be read. */
   | {
@@ -66,7 +68,6 @@ export type Answer = { readonly read: Read } & (
   | { readonly type: 'unavailable'; readonly to: number; readonly reason: string }
   /** Blocks that have more logs now, and blocks whose last recheck this was. */
   | { readonly type: 'rechecked'; readonly incomplete: readonly number[]; readonly complete: readonly SettledBlock[] }
-)
 
 /** Everything from which the relay learns about the sealed chain. */
 export type Evidence =

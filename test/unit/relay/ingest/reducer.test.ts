@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import { RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/sealed/block-bounds.ts'
+import { RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/blocks/block-bounds.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { restartPointNote } from '../../../../src/relay/ingest/restore-state.ts'
 import { headNote } from '../../../../src/relay/tape/notes.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/blocks/block-bounds.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
-import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
 import { findForkPoint, findRollbackTarget } from '../../../../../src/relay/chain/sealed/rollback-target.ts'
 import {
   addBlock,

@@ -118,8 +118,7 @@ export const openSealedBlocks = ({
   const receive = (evidence: Evidence) =>
     change((before) => {
       const [next, events] = learn(before, evidence, clock.now())
-      for (const event of events)
-        if (event.type !== 'finality' && !('isSuspected' in event)) settledEvents.all.push(event)
+      for (const event of events) if (event.type !== 'finality' && !('isSuspected' in event)) settledEvents.all.push(event)
       return next
     })
   const listAddresses = (addresses: readonly Hex[]) => receive({ type: 'listed', filters: [{ addresses }] })

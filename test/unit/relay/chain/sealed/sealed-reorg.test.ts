@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/blocks/block-bounds.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
 import { blockHash, keyOf, word } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-chain-fixture.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
+import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../../src/relay/chain/blocks/block-bounds.ts'
 import {
   addBlock,
   addUnread,

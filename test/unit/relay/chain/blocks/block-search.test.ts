@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { firstWithinAge } from '../../../../../src/relay/chain/blocks/block-search.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
-import { firstWithinAge } from '../../../../../src/relay/chain/sealed/settle-reads.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { timestampOf } from '../node-json.ts'
-import { sealedHeader } from './sealed-chain-fixture.ts'
+import { sealedHeader } from '../sealed/sealed-chain-fixture.ts'
 
 const HEAD = 10_000
 const { signal } = new AbortController()

@@ -1,6 +1,6 @@
 import { backoffMs } from '../../../lib/backoff.ts'
-import { MissingLogsError } from '../blocks/block-logs.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
+import { MissingLogsError } from './block-logs.ts'
 
 /** Limits of the delay after a failed read. Only one relay retries, so it needs no jitter. */
 const BACKOFF = { minMs: 50, maxMs: 2_000 }

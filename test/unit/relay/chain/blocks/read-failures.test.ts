@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
 import { MissingLogsError } from '../../../../../src/relay/chain/blocks/block-logs.ts'
-import { UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import {
   acceptsMissing,
   afterFailure,
@@ -10,7 +9,8 @@ import {
   isReadFailure,
   noFailures,
   type ReadFailure,
-} from '../../../../../src/relay/chain/sealed/failures.ts'
+} from '../../../../../src/relay/chain/blocks/read-failures.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 
 const refusal = (kind: UpstreamErrorKind) => new UpstreamError(kind, 'no')
 const missing = (block: number) => new MissingLogsError(block)

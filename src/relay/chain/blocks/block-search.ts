@@ -1,0 +1,42 @@
+import { binarySearch } from '../../../lib/binary-search.ts'
+import type { SealedHeader } from '../rpc/block-header.ts'
+import type { ChainReader } from '../rpc/chain-reader.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
+import type { ReadContext } from './block-logs.ts'
+
+/** Returns the first block from `from` on whose timestamp is at most `boundMs` before that of `head`. */
+export async function firstWithinAge(
+  node: ChainReader,
+  from: number,
+  head: SealedHeader,
+  boundMs: number,
+  signal: AbortSignal,
+): Promise<number> {
+  if (head.timestamp === null) return from
+  const since = head.timestamp - Math.floor(boundMs / 1_000)
+  const isWithin = async (number: number, ifUnknown: boolean) => {
+    const timestamp = (await node.header(number, signal))?.timestamp ?? null
+    return timestamp === null ? ifUnknown : timestamp >= since
+  }
+  // A node that lacks the first block has pruned it or lags. The read of its logs will show which.
+  if (await isWithin(from, true)) return from
+  return binarySearch(from, head.number, (number) => isWithin(number, false))
+}
+
+/** The first block of a range that the node has, or else the last block of the range. */
+export async function firstAvailable(node: ChainReader, from: number, to: number, signal: AbortSignal): Promise<number> {
+  const isAvailable = async (number: number) => (await node.header(number, signal)) !== null
+  return (await isAvailable(from)) ? from : binarySearch(from, to, isAvailable)
+}
+
+/** Returns the first block of a range whose logs the node has not pruned; one above the range if there is none. */
+export const firstWithLogs = ({ node, filters, signal }: ReadContext, first: number, rangeEnd: number): Promise<number> =>
+  binarySearch(first, rangeEnd + 1, async (number) => {
+    try {
+      await node.logsInRange(number, number, filters(), signal)
+      return true
+    } catch (error) {
+      if (error instanceof UpstreamError && error.kind === 'gone') return false
+      throw error
+    }
+  })
