@@ -77,14 +77,22 @@ function takeAnswer(state: SealedState, answer: Answer, at: number): Learned {
       return takePage(state, answer, at)
     case 'unavailable':
       return [succeed({ ...state, unread: markMissing(state.unread, answer.to, answer.reason) }, read, at), []]
-    case 'rechecked': {
-      const incomplete = new Set([...state.recheck.incomplete, ...answer.incomplete])
-      const complete = new Set(answer.complete.filter(({ number }) => !incomplete.has(number)))
-      // An incomplete block is settled again, and rechecked after that.
-      const all = state.blocks.all.map((block) => (complete.has(block) ? { ...block, isRechecked: true as const } : block))
-      return [{ ...state, blocks: { ...state.blocks, all }, recheck: { ...state.recheck, below: null, incomplete } }, []]
-    }
+    case 'rechecked':
+      return [recheck(state, answer), []]
   }
+}
+
+/** Keeps the incomplete blocks, which are settled again, and rechecked after that. */
+function recheck(state: SealedState, answer: Extract<Answer, { type: 'rechecked' }>): SealedState {
+  const incomplete = new Set([...state.recheck.incomplete, ...answer.incomplete])
+  const complete = new Map(answer.complete.map((block) => [block.number, block]))
+  const all = state.blocks.all.map((block) => {
+    const { hash, settledAt } = complete.get(block.number) ?? {}
+    // A block that was settled again during the recheck needs another one.
+    const isSame = hash === block.hash && settledAt === block.settledAt
+    return isSame && !incomplete.has(block.number) ? { ...block, isRechecked: true as const } : block
+  })
+  return { ...state, blocks: { ...state.blocks, all }, recheck: { ...state.recheck, below: null, incomplete } }
 }
 
 function succeed(state: SealedState, { lane, what }: Read, at: number): SealedState {

@@ -2,7 +2,7 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { Cursor } from '../blocks/sealed-block.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
-import { addressSetOf } from '../logs/log-filter.ts'
+import { addressSetOf, type LogFilter } from '../logs/log-filter.ts'
 import { type Log, type Logs, parseLogs } from '../logs/log-parser.ts'
 import { Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import { learn } from '../sealed/learn.ts'
@@ -18,7 +18,8 @@ type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 
 /** Inputs from the token list, the link, the polls, settling, finality and the clock. */
 export type SourceInput =
-  | { readonly type: 'addresses'; readonly addresses: readonly Hex[] }
+  /** A new list of contracts. `filters` match their logs. */
+  | { readonly type: 'addresses'; readonly addresses: readonly Hex[]; readonly filters: readonly LogFilter[] }
   | { readonly type: 'tick' | 'requested' | 'answered' | 'probed' }
   | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
   | LinkSignal
@@ -82,11 +83,10 @@ const unreadable = (progress: SourceProgress, count: number): SourceProgress =>
 
 function take(progress: SourceProgress, input: SourceInput, at: number): SourceProgress {
   switch (input.type) {
-    case 'addresses':
-      return afterSealed({ ...progress, addresses: input.addresses }, at, {
-        type: 'listed',
-        filters: [{ addresses: input.addresses }],
-      })
+    case 'addresses': {
+      const { addresses, filters } = input
+      return afterSealed({ ...progress, addresses }, at, { type: 'listed', filters })
+    }
     case 'tick':
     case 'requested':
     case 'answered':

@@ -91,7 +91,7 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
             requests,
             settling.pipe(map((answer): SourceInput => ({ type: 'answer', answer }))),
             pollFinality({ node, pollIntervalMs: finalityPollMs, published: head, clock, warn }),
-            shared.pipe(map((list): SourceInput => ({ type: 'addresses', addresses: list }))),
+            shared.pipe(map((addresses): SourceInput => ({ type: 'addresses', addresses, filters: [{ addresses }] }))),
             link ? withGapsClosed(link({ addresses: shared, probes, reconnects }), polling) : EMPTY,
             timer(0, options.pendingPollMs, clock).pipe(exhaustMap(() => pollDue(polling))),
             interval(SILENCE_CHECK_MS, clock).pipe(map((): SourceInput => ({ type: 'tick' }))),
