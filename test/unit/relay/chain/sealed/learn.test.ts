@@ -4,7 +4,7 @@ import type { Cursor } from '../../../../../src/relay/chain/blocks/sealed-block.
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { learn } from '../../../../../src/relay/chain/sealed/learn.ts'
 import { plan } from '../../../../../src/relay/chain/sealed/plan.ts'
-import { judgeHead, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
+import { judgeHead, type SealedState, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
 import { addBlock, addUnread } from '../../../../../src/relay/chain/sealed/settled-blocks.ts'
 import type { Evidence } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
 import { blockHash, header, word } from '../node-json.ts'
@@ -220,5 +220,82 @@ describe('a finality event', () => {
   it('is dropped as the oldest beyond the bound', () => {
     const { release } = open(...range(1, 100).map((block) => ['safe', block] as const))
     expect([release(36), release(37), release(1_000)]).toEqual([[], ['safe 37'], ['safe 100']])
+  })
+})
+
+describe('evidence', () => {
+  const settled = { number: 7, hash: blockHash(7) }
+  const target = headerOf(200)
+  const disputed = { lane: 'settle', what: 'disputed', number: 7, acceptsMissing: false } as const
+  const next = { lane: 'settle', what: 'next', settled, count: 1 } as const
+  const newest = { lane: 'settle', what: 'newest', settled, target } as const
+  const page = { lane: 'backfill', what: 'page', page: { from: 2, to: 3 }, rangeEnd: 4 } as const
+  const recent = { lane: 'recheck', what: 'recent', below: 8 } as const
+  const listed = [{ addresses: [] }]
+  const reading = { header: headerOf(8), listed, filters: listed, logs: [], unreadable: 0 }
+  const busy = () => {
+    const opened = openState([1, 5, 6, 7])
+    opened.receive({ type: 'listed', filters: listed })
+    opened.head(6, OTHER)
+    opened.head(200)
+    opened.fail(1)
+    const { recheck, ...state } = opened.state()
+    const unread = [{ from: 2, to: 4, missingReason: null }]
+    return { ...state, unread, recheck: { ...recheck, below: 8, incomplete: new Set([7]), hasResettled: true } }
+  }
+
+  /** The fields that each piece of evidence changes. A new type of evidence does not compile without its row. */
+  type Fields = readonly (keyof SealedState)[]
+  type Row<Type> = readonly [Omit<Extract<Evidence, { type: Type }>, 'type'>, Fields, events: readonly string[]]
+  const changes: { readonly [Type in Evidence['type']]: readonly Row<Type>[] } = {
+    listed: [[{ filters: [] }, ['filters'], []]],
+    began: [[{ cursor: settled }, [], []]],
+    head: [
+      [{ header: headerOf(201), isPushed: false }, ['announced', 'lastHead', 'polledHead', 'target'], []],
+      [{ header: headerOf(201), isPushed: true }, ['announced', 'lastHead', 'target'], []],
+      [{ header: headerOf(5, OTHER), isPushed: true }, ['announced', 'disputed', 'lastHead'], ['reorg']],
+    ],
+    removed: [[{ number: 5, hash: blockHash(5) }, ['disputed'], ['reorg']]],
+    down: [[{}, ['outage'], []]],
+    finality: [
+      [{ stage: 'safe', block: headerOf(7) }, ['finality', 'safe'], []],
+      [{ stage: 'safe', block: headerOf(1) }, ['finality', 'safe'], ['finality']],
+    ],
+    failed: [
+      [{ read: next, failure: new UpstreamError('busy', 'no') }, ['failures', 'outage', 'recheck'], []],
+      [{ read: page, failure: new UpstreamError('busy', 'no') }, ['failures'], []],
+      [{ read: page, failure: new UpstreamError('too_large', 'no') }, ['failures', 'page'], []],
+      [{ read: recent, failure: new UpstreamError('busy', 'no') }, ['recheck'], []],
+    ],
+    blocks: [[{ read: next, readings: [reading], failure: null }, ['blocks', 'failures', 'outage', 'recheck'], ['sealed']]],
+    confirmed: [[{ read: disputed, number: 6 }, ['announced', 'disputed', 'failures', 'outage', 'recheck'], []]],
+    replaced: [
+      [
+        { read: disputed, to: { number: 5, hash: blockHash(5) }, lost: { from: 2, to: 3 } },
+        ['blocks', 'disputed', 'failures', 'outage', 'recheck', 'target'],
+        ['reorg', 'hole'],
+      ],
+    ],
+    skipped: [
+      [
+        { read: newest, to: { number: 136, hash: null }, missingReason: null },
+        ['blocks', 'failures', 'outage', 'recheck', 'unread'],
+        [],
+      ],
+    ],
+    page: [[{ read: page, blocks: [], holes: [], to: 3 }, ['failures', 'page', 'unread'], ['sealed']]],
+    unavailable: [[{ read: page, to: 3, reason: 'pruned' }, ['failures', 'unread'], []]],
+    rechecked: [[{ read: recent, incomplete: [6], complete: [] }, ['blocks', 'recheck'], []]],
+  }
+  const rows = Object.entries(changes).flatMap(([type, ofType]) =>
+    ofType.map(([fields, changed, events]) => [type, { type, ...fields } as Evidence, changed, events] as const),
+  )
+  it.each(rows)('of the type %s', (_, evidence, changed, types) => {
+    const before = busy()
+    const [after, events] = learn(before, evidence, 60_000)
+    const names = Object.keys(before) as (keyof SealedState)[]
+    expect(names.filter((name) => after[name] !== before[name]).sort()).toEqual(changed)
+    expect(events.map(({ type }) => type)).toEqual(types)
+    expect(busy()).toEqual(before)
   })
 })
