@@ -237,7 +237,7 @@ describe('evidence', () => {
     const opened = openState([1, 5, 6, 7])
     opened.receive({ type: 'listed', filters: listed })
     opened.head(6, OTHER)
-    opened.head(200)
+    for (const number of [200, 199]) opened.head(number)
     opened.fail(1)
     const { recheck, ...state } = opened.state()
     const unread = [{ from: 2, to: 4, missingReason: null }]
