@@ -97,7 +97,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
           doubts.next(event.from)
           poller.readAgainFrom(event.from)
         }
-        if (event.type === 'hole') doubts.next(0)
+        if (event.type === 'sealed' && event.holes.length > 0) doubts.next(0)
       }),
       inTurns(partsOf),
     )

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Draft } from '../../protocol/updates.ts'
 import type { Cursor } from '../chain/blocks/sealed-block.ts'
+import type { Hole } from '../chain/sealed/settlement-types.ts'
 import {
   headNote,
   listOrderNote,
@@ -143,8 +144,6 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
       return { publications: applyFinality(state, event, moment) }
     case 'status':
       return { publications: applyStatus(state, event, moment) }
-    case 'hole':
-      return { publications: applyHole(state, event, moment) }
     case 'reorg':
       state.ledger.expectReorg()
       if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
@@ -159,10 +158,10 @@ function* applySealed(
   event: Extract<FoldedEvent, { type: 'sealed' }>,
   moment: Moment,
 ): Generator<EventOutput, EventOutput> {
-  const { blocks, newest, cursor, restartCursor } = event
+  const { holes, blocks, newest, cursor, restartCursor } = event
   const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
   state.ledger.setSettled(newest, Math.min(restartCursor.number, blocks[0]?.number ?? newest))
-  let publications: Publication[] = []
+  let publications = holes.flatMap((hole) => applyHole(state, hole, moment))
   let unlisted = 0
   for (const block of blocks) {
     const late = isPreconfirming || block.via === 'backfill'
@@ -182,15 +181,15 @@ function* applySealed(
   return { publications, unlisted }
 }
 
-function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole' }>, moment: Moment): readonly Publication[] {
-  const { from: first, to: last } = event.blocks
-  const changedTokens = markHole(state, event.blocks)
-  const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason: event.reason }, moment.time)
+function applyHole(state: IngestState, { blocks, reason }: Hole, moment: Moment): readonly Publication[] {
+  const { from: first, to: last } = blocks
+  const changedTokens = markHole(state, blocks)
+  const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason }, moment.time)
   // Logs of newer blocks may have decided the multiplier of older facts. With the hole between them, they no longer do.
   const corrections = changedTokens.flatMap(({ address }) =>
     correctMultipliers(state, address, moment, ({ draft }) => draft.block.number <= last),
   )
-  return [hole, ...corrections, ...advanceCursor(state, event, moment)]
+  return [hole, ...corrections]
 }
 
 function advanceCursor(

@@ -150,7 +150,7 @@ function settleBlock(state: SealedState, reading: BlockReading | UnreadableBlock
   const { number, hash, timestamp } = reading.header
   if ('holeReason' in reading) {
     const unread = { ...state, blocks: addUnread(state.blocks, { number, hash }) }
-    return [unread, [holeEvent(unread, { blocks: { from: number, to: number }, reason: reading.holeReason })]]
+    return [unread, [sealedEvent(unread, [], [holeAt(number, reading.holeReason)])]]
   }
   const { listed, filters, logs } = reading
   // A recheck counts the logs of listed tokens only, so logs of other tokens are not counted here.
@@ -158,7 +158,7 @@ function settleBlock(state: SealedState, reading: BlockReading | UnreadableBlock
   const via = number <= state.outage.lastBlock ? 'backfill' : 'sealed'
   const block: SealedBlock = { number, hash, timestamp, ...settleableLogs(reading), filters, via }
   const settled = { ...state, blocks: addBlock(state.blocks, { number, hash, logCount, filters: listed, settledAt: at }) }
-  return [settled, [...holesOf(state, partial([block])), sealedEvent(settled, [block])]]
+  return [settled, [sealedEvent(settled, [block])]]
 }
 
 /** Schedules a recheck of the blocks below the settled one, unless the last one began too recently. */
@@ -185,8 +185,8 @@ function rollBack(state: SealedState, to: Cursor, lost: BlockRange | null): Lear
     recheck: { ...state.recheck, incomplete },
   }
   // The updates about the blocks in `lost` can be neither confirmed nor retracted.
-  const holes = lost ? [{ blocks: lost, reason: 'reorg' }] : []
-  return [rolledBack, [{ type: 'reorg', from: to.number + 1 }, ...holesOf(rolledBack, holes)]]
+  const holes = lost ? [sealedEvent(rolledBack, [], [{ blocks: lost, reason: 'reorg' }])] : []
+  return [rolledBack, [{ type: 'reorg', from: to.number + 1 }, ...holes]]
 }
 
 /** Leaves the blocks between the settled one and `to` to the backfill, or reports them as missing. */
@@ -224,19 +224,12 @@ function takePage(state: SealedState, { read, blocks, holes, to }: Extract<Answe
   // After a reorg, the relay can roll back a block that was read inside of a hole only if it knows the hash.
   const known = read.what === 'missing' ? blocks.reduce(addUnread, state.blocks) : state.blocks
   const next = succeed({ ...state, unread, blocks: known, page: grownPage(state.page) }, read, at)
-  // Holes are reported before the blocks between them, whose logs do not show changes inside of the holes.
-  return [next, [...holesOf(state, [...holes, ...partial(blocks)]), sealedEvent(next, blocks, to)]]
+  return [next, [sealedEvent(next, blocks, holes)]]
 }
 
-const sealedEvent = (state: SealedState, blocks: readonly SealedBlock[], to = 0): SettlementEvent => {
-  return { type: 'sealed', blocks, newest: state.blocks.newest?.number ?? to, ...cursorsOf(state) }
+function sealedEvent(state: SealedState, blocks: readonly SealedBlock[], holes: readonly Hole[] = []): SettlementEvent {
+  const partial = blocks.flatMap(({ number, unreadable }) => (unreadable ? [holeAt(number, 'unreadable')] : []))
+  return { type: 'sealed', holes: [...holes, ...partial], blocks, newest: state.blocks.newest?.number ?? 0, ...cursorsOf(state) }
 }
 
-const holeEvent = (state: SealedState, hole: Hole): SettlementEvent => ({ type: 'hole', ...hole, ...cursorsOf(state) })
-
-const holesOf = (state: SealedState, holes: readonly Hole[]): readonly SettlementEvent[] =>
-  holes.map((hole) => holeEvent(state, hole))
-
-/** Returns a hole for each block with unreadable logs: its other logs do not show what is lost. */
-const partial = (blocks: readonly SealedBlock[]): readonly Hole[] =>
-  blocks.flatMap(({ number, unreadable }) => (unreadable ? [{ blocks: { from: number, to: number }, reason: 'unreadable' }] : []))
+const holeAt = (number: number, reason: string): Hole => ({ blocks: { from: number, to: number }, reason })

@@ -16,11 +16,18 @@ type Cursors = {
   readonly restartCursor: Cursor
 }
 
+export type Hole = { readonly blocks: BlockRange; readonly reason: string }
+
 /** Events of settling, in chain order except for backfill. */
 export type SettlementEvent =
-  /** No block up to `newest` can have pre-confirmed logs any more. */
-  | (Cursors & { readonly type: 'sealed'; readonly blocks: readonly SealedBlock[]; readonly newest: number })
-  | (Cursors & { readonly type: 'hole'; readonly blocks: BlockRange; readonly reason: string })
+  | (Cursors & {
+      readonly type: 'sealed'
+      /** Blocks that could not be read. They come before the others, whose logs do not show changes inside of the holes. */
+      readonly holes: readonly Hole[]
+      readonly blocks: readonly SealedBlock[]
+      /** No block up to this one can have pre-confirmed logs any more. */
+      readonly newest: number
+    })
   /** A reorganisation may have removed this block and all above. Unless it is only suspected, they are settled again. */
   | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
 
@@ -44,7 +51,6 @@ export type Lane = Read['lane']
 export type ReadOf<What extends Read['what']> = Extract<Read, { readonly what: What }>
 
 export type UnreadableBlock = Pick<BlockReading, 'header' | 'listed'> & { readonly holeReason: UpstreamErrorKind }
-export type Hole = { readonly blocks: BlockRange; readonly reason: string }
 
 /** A read, and what it found. */
 export type Answer = Found & { readonly read: Read }

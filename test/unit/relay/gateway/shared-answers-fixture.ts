@@ -18,7 +18,7 @@ export const chainEvents = {
   log: (block: number): ChainEvent => pendingLogEvent(readNodeLog({ block })),
   sealed: (number: number, hash: Hex = hashOf(number)): ChainEvent => {
     const block = { number, hash, timestamp: null, logs: [], filters: [], via: 'sealed' as const }
-    return { type: 'sealed', blocks: [block], newest: number, cursor: { number, hash }, restartCursor: { number, hash } }
+    return { type: 'sealed', holes: [], blocks: [block], newest: number, cursor: { number, hash }, restartCursor: { number, hash } }
   },
   connected: { type: 'status', source: 'pendingLogs', reason: 'ok' } as ChainEvent,
   disconnected: { type: 'status', source: 'down', reason: 'unreachable' } as ChainEvent,

@@ -80,7 +80,7 @@ export const sealedEventOfLogs = (
   const sealedLogs = logs.map((log) => ({ ...log, blockHash: hash }))
   const block: SealedBlock = { number, hash, timestamp, logs: sealedLogs, filters: [{ addresses }], via }
   const cursorAt = (at: number) => ({ number: at, hash: at === number ? hash : null })
-  return { type: 'sealed', blocks: [block], newest, cursor: cursorAt(cursor), restartCursor: cursorAt(restartCursor) }
+  return { type: 'sealed', holes: [], blocks: [block], newest, cursor: cursorAt(cursor), restartCursor: cursorAt(restartCursor) }
 }
 
 /** The same block, but it has more logs, which cannot be read. */
@@ -90,10 +90,11 @@ export const partial = (event: SealedChainEvent): SealedChainEvent => ({
 })
 
 /** Blocks that cannot be read. All before the block after `cursor` are settled. */
-export const holeEvent = (from: number, to: number, cursor = to): Extract<ChainEvent, { type: 'hole' }> => ({
-  type: 'hole',
-  blocks: { from, to },
-  reason: 'pruned',
+export const holeEvent = (from: number, to: number, cursor = to): SealedChainEvent => ({
+  type: 'sealed',
+  holes: [{ blocks: { from, to }, reason: 'pruned' }],
+  blocks: [],
+  newest: cursor,
   cursor: { number: cursor, hash: null },
   restartCursor: { number: cursor, hash: null },
 })

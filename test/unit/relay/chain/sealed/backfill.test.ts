@@ -30,7 +30,14 @@ describe('a backfill', () => {
     await advance(0)
     expect(settledEvents.cursors()).toEqual([1_000, 2_000, 10_000])
     const cursor = { number: 10_000, hash: chain.hashOf(10_000) }
-    expect(settledEvents.all.at(-1)).toEqual({ type: 'sealed', blocks: [], newest: 10_000, cursor, restartCursor: cursor })
+    expect(settledEvents.all.at(-1)).toEqual({
+      type: 'sealed',
+      holes: [],
+      blocks: [],
+      newest: 10_000,
+      cursor,
+      restartCursor: cursor,
+    })
   })
 
   it('keeps the cursor at the lowest unread block', async () => {

@@ -273,7 +273,7 @@ describe('evidence', () => {
       [
         { read: disputed, to: { number: 5, hash: blockHash(5) }, lost: { from: 2, to: 3 } },
         ['blocks', 'disputed', 'failures', 'outage', 'recheck', 'target'],
-        ['reorg', 'hole'],
+        ['reorg', 'sealed'],
       ],
     ],
     skipped: [

@@ -62,7 +62,8 @@ export class SettledEvents {
   }
 
   holes(): readonly string[] {
-    return this.ofType('hole').map(({ blocks: { from, to }, reason }) => `${from}-${to} ${reason}`)
+    const holes = this.ofType('sealed').flatMap((event) => event.holes)
+    return holes.map(({ blocks: { from, to }, reason }) => `${from}-${to} ${reason}`)
   }
 
   /** Where a restart continues. */

@@ -157,7 +157,7 @@ describe('a reorganisation deeper than the recent blocks', () => {
     await seal(1)
     expect(sorted(settledEvents.logKeys())).toEqual(sorted(logs.map(keyOf)))
     expect(settledEvents.holes()).toEqual(holes)
-    expect(settledEvents.all.slice(0, 2).map(({ type }) => type)).toEqual(['reorg', holes.length > 0 ? 'hole' : 'sealed'])
+    expect(settledEvents.all.slice(0, 2).map(({ type }) => type)).toEqual(['reorg', 'sealed'])
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1)
   })
 })

@@ -49,7 +49,7 @@ export function sealedEvent({
 }: SealedEventOptions): ChainEvent {
   const hash = hashOf(number, fork)
   const block = { number, hash, timestamp: timestampOf(number), logs, filters: [{ addresses }], via: 'sealed' as const }
-  return { type: 'sealed', blocks: [block], newest, cursor: { number, hash }, restartCursor: { number, hash } }
+  return { type: 'sealed', holes: [], blocks: [block], newest, cursor: { number, hash }, restartCursor: { number, hash } }
 }
 
 type LogResult = { blockNumber: string; logIndex: string; data: string; blockHash: string; removed: boolean }
