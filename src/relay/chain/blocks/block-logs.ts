@@ -1,10 +1,10 @@
 import type { SchedulerLike } from 'rxjs'
-import { type LogFilter, matchesAny } from '../logs/log-filter.ts'
+import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
 import type { Log, Logs } from '../logs/log-parser.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
 import type { ConfirmChain } from '../rpc/endpoint-pool.ts'
-import { UpstreamError } from '../rpc/upstream-error.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import type { OpenKey, OpenKeys, SealedBlock } from './sealed-block.ts'
 
 /** A chain check is valid for this long. An endpoint with an older check is checked before the relay retracts a log. */
@@ -20,12 +20,12 @@ export class MissingLogsError extends Error {
   }
 }
 
-export type ReadContext = {
+export type BlockReadContext = {
   readonly node: ChainReader
   readonly confirmChain: ConfirmChain
   readonly openKeys: OpenKeys
   /** Returns the listed contracts at this moment. */
-  readonly filters: () => readonly LogFilter[]
+  readonly filters: () => readonly ReadFilter[]
   readonly clock: SchedulerLike
   readonly signal: AbortSignal
 }
@@ -33,14 +33,17 @@ export type ReadContext = {
 export type BlockReading = Logs & {
   readonly header: SealedHeader
   /** The filters when the read began. */
-  readonly listed: readonly LogFilter[]
+  readonly listed: readonly ReadFilter[]
   /** The filters of the request: the listed ones, and those of published keys that they do not match. */
-  readonly filters: readonly LogFilter[]
+  readonly filters: readonly ReadFilter[]
 }
+
+/** A block that was read, or the reason for which the relay gives it up. */
+export type BlockResult = BlockReading | (Pick<BlockReading, 'header' | 'listed'> & { readonly holeReason: UpstreamErrorKind })
 
 /** Reads the logs that settle a block. `acceptsMissing`: missing logs count as gone, and unreadable logs are no failure. */
 export async function readBlock(
-  { node, confirmChain, openKeys, filters: listedFilters, clock, signal }: ReadContext,
+  { node, confirmChain, openKeys, filters: listedFilters, clock, signal }: BlockReadContext,
   header: SealedHeader,
   acceptsMissing: boolean,
 ): Promise<BlockReading> {
@@ -65,7 +68,7 @@ export function settleableLogs({ logs, unreadable, unreadableTxs }: Logs): Pick<
 }
 
 /** Returns the listed filters, and what the published keys need that they do not match. */
-export function filtersToRead(listed: readonly LogFilter[], openKeys: readonly OpenKey[]): readonly LogFilter[] {
+export function filtersToRead(listed: readonly ReadFilter[], openKeys: readonly OpenKey[]): readonly ReadFilter[] {
   const others = openKeys.filter((key) => !matchesAny(listed, key))
   if (others.length === 0) return listed
   const [first, ...rest] = listed
@@ -87,7 +90,7 @@ export async function readHeader(node: ChainReader, number: number, signal: Abor
 export async function readLogs(
   node: ChainReader,
   header: SealedHeader,
-  filters: readonly LogFilter[],
+  filters: readonly ReadFilter[],
   signal: AbortSignal,
 ): Promise<Logs> {
   try {
@@ -102,7 +105,7 @@ export async function readLogs(
 async function readLogsByNumber(
   node: ChainReader,
   { number, hash }: SealedHeader,
-  filters: readonly LogFilter[],
+  filters: readonly ReadFilter[],
   signal: AbortSignal,
 ): Promise<Logs> {
   const answer = await node.logsInRange(number, number, filters, signal).catch((failure: unknown) => {

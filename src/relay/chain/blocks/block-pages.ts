@@ -1,7 +1,7 @@
-import type { LogFilter } from '../logs/log-filter.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Log } from '../logs/log-parser.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { filtersToRead, type ReadContext, readBlock, readHeader, readLogs, settleableLogs } from './block-logs.ts'
+import { type BlockReadContext, filtersToRead, readBlock, readHeader, readLogs, settleableLogs } from './block-logs.ts'
 import type { BlockRange, SealedBlock } from './sealed-block.ts'
 
 const PARALLEL_BLOCKS = 4
@@ -16,7 +16,7 @@ const PART_BOUND_LOGS = 500
 type AcceptsMissing = (block: number) => boolean
 
 /** Reads the blocks of a range that have logs. */
-export async function readBlocks(context: ReadContext, acceptsMissing: AcceptsMissing, { from, to }: BlockRange) {
+export async function readBlocks(context: BlockReadContext, acceptsMissing: AcceptsMissing, { from, to }: BlockRange) {
   const { node, openKeys, filters, signal } = context
   const publishedBlocks = new Set(openKeys.publishedBlocksBetween(from, to))
   const openKeysInPage = [...publishedBlocks].flatMap((number) => openKeys.at(number))
@@ -32,11 +32,15 @@ export async function readBlocks(context: ReadContext, acceptsMissing: AcceptsMi
 type PageLogs = {
   readonly logs: readonly Log[]
   readonly publishedBlocks: ReadonlySet<number>
-  readonly queried: readonly LogFilter[]
+  readonly queried: readonly ReadFilter[]
 }
 
 /** Groups the logs of a page by block. Each block with published keys is read alone, to find out which logs are gone. */
-async function groupByBlock(context: ReadContext, acceptsMissing: AcceptsMissing, { logs, publishedBlocks, queried }: PageLogs) {
+async function groupByBlock(
+  context: BlockReadContext,
+  acceptsMissing: AcceptsMissing,
+  { logs, publishedBlocks, queried }: PageLogs,
+) {
   const blocks: SealedBlock[] = []
   const unclear = new Set(publishedBlocks)
   for (const [number, blockLogs] of Map.groupBy(logs, (log) => log.blockNumber)) {
@@ -52,7 +56,11 @@ async function groupByBlock(context: ReadContext, acceptsMissing: AcceptsMissing
   return blocks.sort((a, b) => a.number - b.number)
 }
 
-export async function readOldBlock(context: ReadContext, acceptsMissing: AcceptsMissing, number: number): Promise<SealedBlock> {
+export async function readOldBlock(
+  context: BlockReadContext,
+  acceptsMissing: AcceptsMissing,
+  number: number,
+): Promise<SealedBlock> {
   const header = await readHeader(context.node, number, context.signal)
   const reading = await readBlock(context, header, acceptsMissing(number))
   const { hash, timestamp } = header
@@ -60,7 +68,7 @@ export async function readOldBlock(context: ReadContext, acceptsMissing: Accepts
 }
 
 /** Builds a block from its logs alone; null if the first log lacks block hash or time, or if the logs have several hashes. */
-function blockFromLogs(logs: readonly Log[], filters: readonly LogFilter[]): SealedBlock | null {
+function blockFromLogs(logs: readonly Log[], filters: readonly ReadFilter[]): SealedBlock | null {
   const [first] = logs
   if (!first?.blockHash || first.blockTimestamp === null) return null
   const { blockNumber: number, blockHash: hash, blockTimestamp: timestamp } = first
@@ -94,10 +102,10 @@ const cutOff = (detail: string): UpstreamError => new UpstreamError('too_large',
 
 /** Some nodes cut a long answer without an error. So the block of the last log, and all later ones, are requested again. */
 async function checkPageEnd(
-  { node, signal }: ReadContext,
+  { node, signal }: BlockReadContext,
   { from, to }: BlockRange,
   logs: readonly Log[],
-  filters: readonly LogFilter[],
+  filters: readonly ReadFilter[],
 ): Promise<void> {
   const last = logs.at(-1)
   if (!last || logs.length < CHECKED_PAGE_LOGS) return

@@ -1,8 +1,7 @@
-import { binarySearch } from '../../../lib/binary-search.ts'
 import type { SealedHeader } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import type { ReadContext } from './block-logs.ts'
+import type { BlockReadContext } from './block-logs.ts'
 
 /** Returns the first block from `from` on whose timestamp is at most `boundMs` before that of `head`. */
 export async function firstWithinAge(
@@ -30,7 +29,7 @@ export async function firstAvailable(node: ChainReader, from: number, to: number
 }
 
 /** Returns the first block of a range whose logs the node has not pruned; one above the range if there is none. */
-export const firstWithLogs = ({ node, filters, signal }: ReadContext, first: number, rangeEnd: number): Promise<number> =>
+export const firstWithLogs = ({ node, filters, signal }: BlockReadContext, first: number, rangeEnd: number): Promise<number> =>
   binarySearch(first, rangeEnd + 1, async (number) => {
     try {
       await node.logsInRange(number, number, filters(), signal)
@@ -40,3 +39,14 @@ export const firstWithLogs = ({ node, filters, signal }: ReadContext, first: num
       throw error
     }
   })
+
+/** Returns the lowest number from `low` to `high` for which `holds` is true. It must be true for all numbers above too. */
+export async function binarySearch(low: number, high: number, holds: (number: number) => Promise<boolean>): Promise<number> {
+  let [first, last] = [low, high]
+  while (first < last) {
+    const middle = Math.floor((first + last) / 2)
+    if (await holds(middle)) last = middle
+    else first = middle + 1
+  }
+  return last
+}

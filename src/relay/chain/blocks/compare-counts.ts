@@ -1,14 +1,14 @@
 import type { Hex } from '../../../lib/hex.ts'
-import { type LogFilter, matchesAny } from '../logs/log-filter.ts'
+import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
 import type { Log } from '../logs/log-parser.ts'
-import type { ReadContext } from './block-logs.ts'
+import type { BlockReadContext } from './block-logs.ts'
 
 /** A block whose logs were counted: `logCount` of them match `filters`. Null if the logs were not read. */
 export type CountedBlock = {
   readonly number: number
   readonly hash: Hex | null
   readonly logCount: number | null
-  readonly filters: readonly LogFilter[]
+  readonly filters: readonly ReadFilter[]
 }
 
 type Comparison = {
@@ -20,9 +20,9 @@ type Comparison = {
 
 /** Reads the logs of blocks again, which are in ascending order, and compares their numbers with the counted ones. */
 export async function compareCounts(
-  { node, signal }: ReadContext,
+  { node, signal }: BlockReadContext,
   blocks: readonly CountedBlock[],
-  listed: readonly LogFilter[],
+  listed: readonly ReadFilter[],
   isOurs: (log: Log) => boolean,
 ): Promise<Comparison> {
   const [first, last] = [blocks[0]?.number, blocks.at(-1)?.number]

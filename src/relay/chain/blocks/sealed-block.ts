@@ -1,5 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { LogFilter, LogOrigin } from '../logs/log-filter.ts'
+import type { LogOrigin, ReadFilter } from '../logs/log-filter.ts'
 import type { Log } from '../logs/log-parser.ts'
 
 /** A block of the sealed chain. The hash is null if the relay never read it. */
@@ -27,7 +27,7 @@ export type SealedBlock = {
   readonly timestamp: number | null
   readonly logs: readonly Log[]
   /** The filters whose logs were read. */
-  readonly filters: readonly LogFilter[]
+  readonly filters: readonly ReadFilter[]
   /** `backfill` for a block that was sealed during an outage. */
   readonly via: 'sealed' | 'backfill'
   /** Number of logs that cannot be read. If there are any, a log that `logs` lacks may exist, and a hole was reported before. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Hex, quantity } from '../../../lib/hex.ts'
-import type { LogFilter } from '../logs/log-filter.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
 import { type FindLog, type Log, type Logs, parseLogs, unreadableTxsOf } from '../logs/log-parser.ts'
 import { Header, type SealedHeader } from './block-header.ts'
 import type { RequestFn } from './endpoint-pool.ts'
@@ -32,7 +32,7 @@ export class ChainReader {
   }
 
   /** Reads the logs of a block by its hash, since a node that lacks the block cannot answer with an empty list then. */
-  logsByHash({ number, hash }: BlockId, filters: readonly LogFilter[], signal?: AbortSignal): Promise<Logs> {
+  logsByHash({ number, hash }: BlockId, filters: readonly ReadFilter[], signal?: AbortSignal): Promise<Logs> {
     // A block cannot be split into smaller ranges, so the list of addresses is split.
     return this.#readEach(filters, true, async (part) => {
       const answer = await this.#logsByHash(hash, part, signal)
@@ -43,7 +43,7 @@ export class ChainReader {
   }
 
   /** Reads the logs of a range of blocks. A range up to `pending` includes pre-confirmed logs. */
-  logsInRange(from: number, to: number | 'pending', filters: readonly LogFilter[], signal?: AbortSignal): Promise<Logs> {
+  logsInRange(from: number, to: number | 'pending', filters: readonly ReadFilter[], signal?: AbortSignal): Promise<Logs> {
     return this.#readEach(filters, to === 'pending' || from === to, async (part) =>
       checkRange(from, to, await this.#read(await this.#logsAnswer(part, rangeFilter(from, to), signal), signal)),
     )
@@ -54,7 +54,7 @@ export class ChainReader {
     counts: ReadonlyMap<Hex, number>,
     from: number,
     to: number,
-    filters: readonly LogFilter[],
+    filters: readonly ReadFilter[],
     signal: AbortSignal,
   ): Promise<Logs | null> {
     const [filter, ...others] = filters
@@ -71,15 +71,15 @@ export class ChainReader {
   }
 
   async #readEach(
-    filters: readonly LogFilter[],
+    filters: readonly ReadFilter[],
     isIndivisible: boolean,
-    read: (filter: LogFilter) => Promise<Logs>,
+    read: (filter: ReadFilter) => Promise<Logs>,
   ): Promise<Logs> {
     return mergeLogs(await Promise.all(filters.map((filter) => this.#inParts(filter, isIndivisible, read))))
   }
 
   /** Reads the logs of all addresses at once, or of each half of the list if the node refuses that many addresses or logs. */
-  async #inParts(filter: LogFilter, isIndivisible: boolean, read: (filter: LogFilter) => Promise<Logs>): Promise<Logs> {
+  async #inParts(filter: ReadFilter, isIndivisible: boolean, read: (filter: ReadFilter) => Promise<Logs>): Promise<Logs> {
     const { addresses } = filter
     try {
       if (addresses.length <= this.#addressesBound) return await read(filter)
@@ -103,7 +103,7 @@ export class ChainReader {
     return header
   }
 
-  async #logsByHash(blockHash: Hex, filter: LogFilter, signal?: AbortSignal): Promise<Logs> {
+  async #logsByHash(blockHash: Hex, filter: ReadFilter, signal?: AbortSignal): Promise<Logs> {
     try {
       return await this.#read(await this.#logsAnswer(filter, { blockHash }, signal), signal)
     } catch (failure) {
@@ -129,7 +129,7 @@ export class ChainReader {
     return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
   }
 
-  async #logsAnswer({ addresses, topics }: LogFilter, blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
+  async #logsAnswer({ addresses, topics }: ReadFilter, blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
     // A request with an empty list would return the logs of every contract.
     if (addresses.length === 0) return []
     return this.#request(

@@ -1,4 +1,4 @@
-import type { ReadContext } from '../blocks/block-logs.ts'
+import type { BlockReadContext } from '../blocks/block-logs.ts'
 import { readBlocks, readOldBlock, splitIntoParts } from '../blocks/block-pages.ts'
 import { firstWithLogs } from '../blocks/block-search.ts'
 import { acceptsMissing, type Failures, isExhausted, isPruned } from '../blocks/read-failures.ts'
@@ -8,7 +8,7 @@ import type { Found, Hole, ReadOf } from './settlement-types.ts'
 
 /** Reads a page of old blocks. The answer has several parts if the page has many logs. */
 export async function readPage(
-  context: ReadContext,
+  context: BlockReadContext,
   failures: Failures,
   { page, rangeEnd }: ReadOf<'page'>,
 ): Promise<readonly Found[]> {
@@ -37,7 +37,7 @@ const pageParts = (to: number, blocks: readonly SealedBlock[]): readonly Found[]
 
 /** Reports blocks as missing. Those with published keys are still read, if the node has them. */
 export async function readMissing(
-  context: ReadContext,
+  context: BlockReadContext,
   failures: Failures,
   { range, reason }: ReadOf<'missing'>,
 ): Promise<readonly Found[]> {

@@ -1,4 +1,4 @@
-import { type BlockReading, settleableLogs } from '../blocks/block-logs.ts'
+import { type BlockResult, settleableLogs } from '../blocks/block-logs.ts'
 import { grownPage, shrunkPage } from '../blocks/page-size.ts'
 import { afterFailure, countOf, noFailures, type ReadFailure } from '../blocks/read-failures.ts'
 import type { BlockRange, Cursor, SealedBlock } from '../blocks/sealed-block.ts'
@@ -8,7 +8,7 @@ import { forget, learnHead, learnRemoved, learnSafe, releaseFinality, suspectBlo
 import { DISPUTE_TRIES } from './plan.ts'
 import { cursorsOf, hashOf, type SealedState, type UnreadRange } from './sealed-state.ts'
 import { addBlock, addUnread, rollBackTo } from './settled-blocks.ts'
-import type { Answer, Evidence, FinalityEvent, Hole, Read, SettlementEvent, UnreadableBlock } from './settlement-types.ts'
+import type { FinalityEvent, Hole, PlannedRead, ReadAnswer, SealedEvidence, SettlementEvent } from './settlement-types.ts'
 
 /** Number of retries of an unanswered page before a smaller one is tried. */
 const UNREACHABLE_RETRIES_BOUND = 3
@@ -26,13 +26,13 @@ const outageKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unreachable', 'bus
 export type Learned = readonly [SealedState, readonly (SettlementEvent | FinalityEvent)[]]
 
 /** Learns from evidence that arrived at this time, in milliseconds. */
-export function learn(state: SealedState, evidence: Evidence, at: number): Learned {
+export function learn(state: SealedState, evidence: SealedEvidence, at: number): Learned {
   const [next, events] = take(state, evidence, at)
   const [released, finality] = releaseFinality(next)
   return finality.length > 0 ? [released, [...events, ...finality]] : [released, events]
 }
 
-function take(state: SealedState, evidence: Evidence, at: number): Learned {
+function take(state: SealedState, evidence: SealedEvidence, at: number): Learned {
   switch (evidence.type) {
     case 'listed':
       return [{ ...state, filters: evidence.filters }, []]
@@ -57,7 +57,7 @@ const suspecting = ({ disputed: before }: SealedState, state: SealedState): Lear
   return [state, disputed === null || disputed === before ? [] : [{ type: 'reorg', from: disputed, isSuspected: true }]]
 }
 
-function takeAnswer(state: SealedState, answer: Answer, at: number): Learned {
+function takeAnswer(state: SealedState, answer: ReadAnswer, at: number): Learned {
   const { read } = answer
   switch (answer.type) {
     case 'failed':
@@ -75,15 +75,18 @@ function takeAnswer(state: SealedState, answer: Answer, at: number): Learned {
       return [succeed(skip(state, answer), read, at), []]
     case 'page':
       return takePage(state, answer, at)
-    case 'unavailable':
-      return [succeed({ ...state, unread: markMissing(state.unread, answer.to, answer.reason) }, read, at), []]
+    case 'unavailable': {
+      const { to, reason: missingReason } = answer
+      const missing = state.unread.slice(0, 1).map(({ from }) => ({ from, to, missingReason }))
+      return [succeed({ ...state, unread: [...missing, ...unreadAfter(state.unread, to)] }, read, at), []]
+    }
     case 'rechecked':
       return [recheck(state, answer), []]
   }
 }
 
 /** Keeps the incomplete blocks, which are settled again, and rechecked after that. */
-function recheck(state: SealedState, answer: Extract<Answer, { type: 'rechecked' }>): SealedState {
+function recheck(state: SealedState, answer: Extract<ReadAnswer, { type: 'rechecked' }>): SealedState {
   const incomplete = new Set([...state.recheck.incomplete, ...answer.incomplete])
   const complete = new Map(answer.complete.map((block) => [block.number, block]))
   const all = state.blocks.all.map((block) => {
@@ -95,7 +98,7 @@ function recheck(state: SealedState, answer: Extract<Answer, { type: 'rechecked'
   return { ...state, blocks: { ...state.blocks, all }, recheck: { ...state.recheck, below: null, incomplete } }
 }
 
-function succeed(state: SealedState, { lane, what }: Read, at: number): SealedState {
+function succeed(state: SealedState, { lane, what }: PlannedRead, at: number): SealedState {
   const failures = { ...state.failures, [lane]: noFailures }
   if (lane !== 'settle') return { ...state, failures }
   const { failingSince, ...outage } = state.outage
@@ -106,7 +109,7 @@ function succeed(state: SealedState, { lane, what }: Read, at: number): SealedSt
   return { ...state, failures, recheck, outage: { ...outage, lastBlock, failingSince: null } }
 }
 
-function fail(state: SealedState, read: Read, failure: ReadFailure, at: number): SealedState {
+function fail(state: SealedState, read: PlannedRead, failure: ReadFailure, at: number): SealedState {
   const kind = failure instanceof UpstreamError ? failure.kind : null
   // A recheck is optional, and the next one includes these blocks.
   if (read.lane === 'recheck') return { ...state, recheck: { ...state.recheck, below: null } }
@@ -129,34 +132,34 @@ function fail(state: SealedState, read: Read, failure: ReadFailure, at: number):
 }
 
 /** Settles the blocks in order up to the first one that failed. */
-function takeBlocks(before: SealedState, { read, readings, failure }: Extract<Answer, { type: 'blocks' }>, at: number): Learned {
+function takeBlocks(before: SealedState, { read, results, failure }: Extract<ReadAnswer, { type: 'blocks' }>, at: number): Learned {
   const events: Learned[1][number][] = []
   let state = before
-  for (const reading of readings) {
+  for (const result of results) {
     // A token that was listed during the read may have logs in this block that were not requested.
-    if (read.what === 'next' && reading.listed !== state.filters)
+    if (read.what === 'next' && result.listed !== state.filters)
       return [fail(state, read, new UpstreamError('behind', 'the token list changed during the read'), at), events]
-    const { number, hash } = reading.header
+    const { number, hash } = result.header
     if (read.what === 'next') state = succeed(forget(state, number), read, at)
     else if (hashOf(state, number) !== hash) return [succeed(resettled(suspectBlock(state, number, hash), number), read, at), []]
-    const [settled, blockEvents] = settleBlock(state, reading, at)
+    const [settled, blockEvents] = settleBlock(state, result, at)
     events.push(...blockEvents)
     state = read.what === 'next' ? scheduleRecheck(settled, number, at) : resettled(settled, number)
   }
   return [failure ? fail(state, read, failure, at) : succeed(state, read, at), events]
 }
 
-function settleBlock(state: SealedState, reading: BlockReading | UnreadableBlock, at: number): Learned {
-  const { number, hash, timestamp } = reading.header
-  if ('holeReason' in reading) {
+function settleBlock(state: SealedState, result: BlockResult, at: number): Learned {
+  const { number, hash, timestamp } = result.header
+  if ('holeReason' in result) {
     const unread = { ...state, blocks: addUnread(state.blocks, { number, hash }) }
-    return [unread, [sealedEvent(unread, [], [holeAt(number, reading.holeReason)])]]
+    return [unread, [sealedEvent(unread, [], [holeAt(number, result.holeReason)])]]
   }
-  const { listed, filters, logs } = reading
+  const { listed, filters, logs } = result
   // A recheck counts the logs of listed tokens only, so logs of other tokens are not counted here.
   const logCount = filters === listed ? logs.length : logs.filter((log) => matchesAny(listed, log)).length
   const via = number <= state.outage.lastBlock ? 'backfill' : 'sealed'
-  const block: SealedBlock = { number, hash, timestamp, ...settleableLogs(reading), filters, via }
+  const block: SealedBlock = { number, hash, timestamp, ...settleableLogs(result), filters, via }
   const settled = { ...state, blocks: addBlock(state.blocks, { number, hash, logCount, filters: listed, settledAt: at }) }
   return [settled, [sealedEvent(settled, [block])]]
 }
@@ -190,7 +193,7 @@ function rollBack(state: SealedState, to: Cursor, lost: BlockRange | null): Lear
 }
 
 /** Leaves the blocks between the settled one and `to` to the backfill, or reports them as missing. */
-function skip(state: SealedState, { read, to, missingReason }: Extract<Answer, { type: 'skipped' }>): SealedState {
+function skip(state: SealedState, { read, to, missingReason }: Extract<ReadAnswer, { type: 'skipped' }>): SealedState {
   const from = (state.blocks.newest?.number ?? 0) + 1
   const { lastBlock, isUnbounded } = state.outage
   const outage = {
@@ -211,16 +214,12 @@ export function addRange(unread: readonly UnreadRange[], range: UnreadRange): re
   return [...unread, range]
 }
 
-/** Marks the first blocks of the first range, up to `to`, as missing. */
-function markMissing([range, ...others]: readonly UnreadRange[], to: number, reason: string): readonly UnreadRange[] {
-  if (!range) return others
-  const rest = to < range.to ? [{ ...range, from: to + 1 }] : []
-  return [{ from: range.from, to, missingReason: reason }, ...rest, ...others]
-}
+/** Returns the ranges that are left once the first blocks of the first one are read or reported, up to `to`. */
+const unreadAfter = ([range, ...others]: readonly UnreadRange[], to: number): readonly UnreadRange[] =>
+  range && to < range.to ? [{ ...range, from: to + 1 }, ...others] : others
 
-function takePage(state: SealedState, { read, blocks, holes, to }: Extract<Answer, { type: 'page' }>, at: number): Learned {
-  const [range, ...others] = state.unread
-  const unread = range && to < range.to ? [{ ...range, from: to + 1 }, ...others] : others
+function takePage(state: SealedState, { read, blocks, holes, to }: Extract<ReadAnswer, { type: 'page' }>, at: number): Learned {
+  const unread = unreadAfter(state.unread, to)
   // After a reorg, the relay can roll back a block that was read inside of a hole only if it knows the hash.
   const known = read.what === 'missing' ? blocks.reduce(addUnread, state.blocks) : state.blocks
   const next = succeed({ ...state, unread, blocks: known, page: grownPage(state.page) }, read, at)

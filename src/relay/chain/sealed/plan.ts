@@ -1,6 +1,6 @@
 import { countOf } from '../blocks/read-failures.ts'
 import { isCaughtUp, type SealedState } from './sealed-state.ts'
-import type { Read } from './settlement-types.ts'
+import type { PlannedRead } from './settlement-types.ts'
 
 /** Distance to the head beyond which settling skips to the newest blocks. For fewer blocks a skip saves no time. */
 const BACKFILL_THRESHOLD_BLOCKS = 96
@@ -10,10 +10,10 @@ const PARALLEL_BLOCKS = 8
 export const DISPUTE_TRIES = 5
 
 /** Returns what to read from the node next, at most one read for each lane. */
-export const plan = (state: SealedState): readonly Read[] =>
+export const plan = (state: SealedState): readonly PlannedRead[] =>
   [planSettling(state), planBackfill(state), planRecheck(state)].filter((read) => read !== null)
 
-function planSettling(state: SealedState): Read | null {
+function planSettling(state: SealedState): PlannedRead | null {
   const { blocks, target, disputed, outage, recheck, failures } = state
   const lane = 'settle'
   if (disputed !== null)
@@ -30,12 +30,12 @@ function planSettling(state: SealedState): Read | null {
 }
 
 /** Reads ranges of old blocks, in pages that the node accepts. Settling reads the newest blocks in parallel. */
-function planBackfill({ unread: [range], page }: SealedState): Read | null {
+function planBackfill({ unread: [range], page }: SealedState): PlannedRead | null {
   if (!range) return null
   const { from, to, missingReason: reason } = range
   if (reason !== null) return { lane: 'backfill', what: 'missing', range: { from, to }, reason }
   return { lane: 'backfill', what: 'page', page: { from, to: Math.min(from + page.blocks - 1, to) }, rangeEnd: to }
 }
 
-const planRecheck = ({ recheck: { below } }: SealedState): Read | null =>
+const planRecheck = ({ recheck: { below } }: SealedState): PlannedRead | null =>
   below === null ? null : { lane: 'recheck', what: 'recent', below }

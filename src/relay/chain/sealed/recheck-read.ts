@@ -1,5 +1,5 @@
 import { chunk } from '../../../lib/turns.ts'
-import type { ReadContext } from '../blocks/block-logs.ts'
+import type { BlockReadContext } from '../blocks/block-logs.ts'
 import { compareCounts } from '../blocks/compare-counts.ts'
 import type { Log } from '../logs/log-parser.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
@@ -16,7 +16,7 @@ const MIN_BLOCKS = 4
 const RANGE_BOUND_BLOCKS = 128
 
 /** Finds settled blocks that have more logs now. Fewer logs prove nothing: the node may lag, or have cut its answer. */
-export async function readRecent(context: ReadContext, settled: SettledBlocks, { below }: ReadOf<'recent'>): Promise<Found> {
+export async function readRecent(context: BlockReadContext, settled: SettledBlocks, { below }: ReadOf<'recent'>): Promise<Found> {
   const { filters, clock, signal } = context
   const [now, listed] = [clock.now(), filters()]
   const isSettledFor = (ms: number, { settledAt }: SettledBlock) => now - settledAt >= ms

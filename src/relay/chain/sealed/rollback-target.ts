@@ -1,6 +1,5 @@
-import { binarySearch } from '../../../lib/binary-search.ts'
 import { DEPTH_BOUND_BLOCKS } from '../blocks/block-bounds.ts'
-import { firstAvailable } from '../blocks/block-search.ts'
+import { binarySearch, firstAvailable } from '../blocks/block-search.ts'
 import type { BlockRange, Cursor } from '../blocks/sealed-block.ts'
 import { isSealed } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'

@@ -3,7 +3,7 @@ import { WITHIN_REACH_BLOCKS } from '../blocks/block-bounds.ts'
 import { largestPage, type PageSize } from '../blocks/page-size.ts'
 import { type Failures, noFailures } from '../blocks/read-failures.ts'
 import type { BlockRange, Cursor, OpenKeys } from '../blocks/sealed-block.ts'
-import type { LogFilter } from '../logs/log-filter.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Header, SealedHeader } from '../rpc/block-header.ts'
 import { addUnread, findBlock, firstUnchecked, noBlocks, type SettledBlocks } from './settled-blocks.ts'
 import type { FinalityEvent, Lane } from './settlement-types.ts'
@@ -20,7 +20,7 @@ export type UnreadRange = BlockRange & { readonly missingReason: string | null }
 /** All that the relay knows about the sealed chain. `plan` says what to read next, and `learn` returns the next state. */
 export type SealedState = {
   /** The listed contracts. Each change makes a new array. */
-  readonly filters: readonly LogFilter[]
+  readonly filters: readonly ReadFilter[]
   readonly blocks: SettledBlocks
   /** The head to settle up to, the last received one, and the number of the last one that was asked for. */
   readonly target: SealedHeader | null
@@ -59,7 +59,7 @@ export type SealedState = {
   readonly silenceMs: number
 }
 
-type Start = {
+type SealedStart = {
   /** The last block that the previous run settled; null to start at the first head. */
   readonly cursor: Cursor | null
   /** The block above which the first run began to settle. */
@@ -70,7 +70,7 @@ type Start = {
   readonly silenceMs: number
 }
 
-export function startSealed({ cursor, began = null, safe, openKeys, silenceMs }: Start): SealedState {
+export function startSealed({ cursor, began = null, safe, openKeys, silenceMs }: SealedStart): SealedState {
   // A reorg during the outage may have replaced blocks below the cursor, so their hashes are remembered.
   const known = cursor ? [...openKeys.sealedInPreviousRun.filter(({ number }) => number < cursor.number), cursor] : []
   return {

@@ -6,7 +6,7 @@ import { plan } from './plan.ts'
 import { readRecent } from './recheck-read.ts'
 import type { SealedState } from './sealed-state.ts'
 import { findNewest, findOldest, readDisputed, readIncomplete, readNext, type SettleContext } from './settle-reads.ts'
-import type { Answer, Found, Lane, Read } from './settlement-types.ts'
+import type { Found, Lane, PlannedRead, ReadAnswer } from './settlement-types.ts'
 
 type Options = Omit<SettleContext, 'filters' | 'signal'> & {
   readonly state: () => SealedState
@@ -17,7 +17,7 @@ type Options = Omit<SettleContext, 'filters' | 'signal'> & {
 const warnings = { settle: 'settling_delayed', backfill: 'backfill_delayed', recheck: 'backfill_delayed' } as const
 
 /** Performs the reads of the plan, each lane one at a time. Each emitted answer must be learned before `next` returns. */
-export const settleChain = (options: Options): Observable<Answer> =>
+export const settleChain = (options: Options): Observable<ReadAnswer> =>
   observe((next, signal) => {
     const { state, changed: wakeUp, clock, warn } = options
     const context = { ...options, signal, filters: () => state().filters }
@@ -38,7 +38,7 @@ export const settleChain = (options: Options): Observable<Answer> =>
     )
   })
 
-async function perform(context: SettleContext, state: SealedState, read: Read): Promise<readonly Found[]> {
+async function perform(context: SettleContext, state: SealedState, read: PlannedRead): Promise<readonly Found[]> {
   const { failures, blocks } = state
   try {
     switch (read.what) {

@@ -1,19 +1,19 @@
 import type { WriteLine } from '../../log-lines.ts'
-import { type BlockReading, type ReadContext, readBlock, readHeader } from '../blocks/block-logs.ts'
+import { type BlockReadContext, type BlockReading, type BlockResult, readBlock, readHeader } from '../blocks/block-logs.ts'
 import { firstWithinAge } from '../blocks/block-search.ts'
-import { acceptsMissing, type Failures, isExhausted, isReadFailure, noFailures, type ReadFailure } from '../blocks/read-failures.ts'
+import { acceptsMissing, type Failures, isExhausted, isReadFailure, noFailures } from '../blocks/read-failures.ts'
 import type { Cursor } from '../blocks/sealed-block.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { findRollbackTarget } from './rollback-target.ts'
 import { hashOf, type SealedState } from './sealed-state.ts'
-import type { Found, ReadOf, UnreadableBlock } from './settlement-types.ts'
+import type { Found, ReadOf } from './settlement-types.ts'
 
 /** Number of newest blocks that are settled one by one after an outage. Backfill reads the older ones in ranges. */
 const NEWEST_BLOCKS = 64
 
 /** Limit of the age of blocks to catch up on after an outage, in chain time. */
-export type SettleContext = ReadContext & { readonly backfillLimitMs: number; readonly warn: WriteLine }
+export type SettleContext = BlockReadContext & { readonly backfillLimitMs: number; readonly warn: WriteLine }
 
 /** Reads the header of a settled block for which a node gave another hash. */
 export async function readDisputed(context: SettleContext, state: SealedState, read: ReadOf<'disputed'>): Promise<Found> {
@@ -31,36 +31,33 @@ export async function readDisputed(context: SettleContext, state: SealedState, r
 export async function readNext(context: SettleContext, state: SealedState, { settled, count }: ReadOf<'next'>): Promise<Found> {
   const numbers = Array.from({ length: count }, (_, index) => settled.number + 1 + index)
   // The counted failures are those of the first block, so the other blocks have none.
-  const results = await Promise.allSettled(
+  const reads = await Promise.allSettled(
     numbers.map((number, index) => readOne(context, state, number, index === 0 ? state.failures.settle : noFailures)),
   )
-  const readings: (BlockReading | UnreadableBlock)[] = []
+  const results: BlockResult[] = []
   let previous = settled
-  for (const result of results) {
-    if (result.status === 'rejected') return { type: 'blocks', readings, failure: ownFailure(result.reason) }
-    const { header } = result.value
+  for (const read of reads) {
+    if (read.status === 'rejected') {
+      if (!isReadFailure(read.reason)) throw read.reason
+      return { type: 'blocks', results, failure: read.reason }
+    }
+    const { header } = read.value
     if (previous.hash && header.parentHash && header.parentHash !== previous.hash) {
       // One of the two blocks is of another branch. The next read begins with this mismatch.
-      if (readings.length > 0) break
+      if (results.length > 0) break
       const replaced = await findIfReplaced(context, state, settled)
       if (replaced) return replaced
       throw new UpstreamError('behind', `the next block has another parent than our block ${settled.number}`)
     }
-    readings.push(result.value)
+    results.push(read.value)
     previous = { number: header.number, hash: header.hash }
   }
-  return { type: 'blocks', readings, failure: null }
-}
-
-/** Throws an error that is a bug of the relay. */
-function ownFailure(failure: unknown): ReadFailure {
-  if (!isReadFailure(failure)) throw failure
-  return failure
+  return { type: 'blocks', results, failure: null }
 }
 
 /** Reads a settled block again that has more logs now. */
 export async function readIncomplete(context: SettleContext, state: SealedState, { number }: ReadOf<'incomplete'>): Promise<Found> {
-  return { type: 'blocks', readings: [await readOne(context, state, number, state.failures.settle)], failure: null }
+  return { type: 'blocks', results: [await readOne(context, state, number, state.failures.settle)], failure: null }
 }
 
 async function readOne(
@@ -68,7 +65,7 @@ async function readOne(
   { announced, target }: SealedState,
   number: number,
   failures: Failures,
-): Promise<BlockReading | UnreadableBlock> {
+): Promise<BlockResult> {
   const { node, filters, signal } = context
   const known = announced.get(number)
   const isPushed = known?.isPushed === true

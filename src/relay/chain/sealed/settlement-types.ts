@@ -1,10 +1,9 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { BlockReading } from '../blocks/block-logs.ts'
+import type { BlockResult } from '../blocks/block-logs.ts'
 import type { ReadFailure } from '../blocks/read-failures.ts'
 import type { BlockRange, Cursor, SealedBlock } from '../blocks/sealed-block.ts'
-import type { LogFilter } from '../logs/log-filter.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
 import type { SealedHeader } from '../rpc/block-header.ts'
-import type { UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import type { SettledBlock } from './settled-blocks.ts'
 
 export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' | 'finalized'; readonly block: SealedHeader }
@@ -32,7 +31,7 @@ export type SettlementEvent =
   | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
 
 /** Something to read from the node. At most one read of each lane is in progress. */
-export type Read =
+export type PlannedRead =
   /** A settled block for which a node gave another hash. With `acceptsMissing`, a node without the block proves nothing. */
   | { readonly lane: 'settle'; readonly what: 'disputed'; readonly number: number; readonly acceptsMissing: boolean }
   /** A settled block that has more logs now. */
@@ -47,21 +46,15 @@ export type Read =
   /** The blocks with published keys in a range of blocks that are reported as missing. */
   | { readonly lane: 'backfill'; readonly what: 'missing'; readonly range: BlockRange; readonly reason: string }
   | { readonly lane: 'recheck'; readonly what: 'recent'; readonly below: number }
-export type Lane = Read['lane']
-export type ReadOf<What extends Read['what']> = Extract<Read, { readonly what: What }>
-
-export type UnreadableBlock = Pick<BlockReading, 'header' | 'listed'> & { readonly holeReason: UpstreamErrorKind }
+export type Lane = PlannedRead['lane']
+export type ReadOf<What extends PlannedRead['what']> = Extract<PlannedRead, { readonly what: What }>
 
 /** A read, and what it found. */
-export type Answer = Found & { readonly read: Read }
+export type ReadAnswer = Found & { readonly read: PlannedRead }
 export type Found =
   | { readonly type: 'failed'; readonly failure: ReadFailure }
   /** The next blocks in order, up to the first one that could not be read. */
-  | {
-      readonly type: 'blocks'
-      readonly readings: readonly (BlockReading | UnreadableBlock)[]
-      readonly failure: ReadFailure | null
-    }
+  | { readonly type: 'blocks'; readonly results: readonly BlockResult[]; readonly failure: ReadFailure | null }
   /** The node has the settled block, or none in its place. */
   | { readonly type: 'confirmed'; readonly number: number }
   /** The node has another block: those above `to` were replaced. Those in `lost` may be, but cannot be rolled back. */
@@ -76,9 +69,9 @@ export type Found =
   | { readonly type: 'rechecked'; readonly incomplete: readonly number[]; readonly complete: readonly SettledBlock[] }
 
 /** Everything from which the relay learns about the sealed chain. */
-export type Evidence =
-  | Answer
-  | { readonly type: 'listed'; readonly filters: readonly LogFilter[] }
+export type SealedEvidence =
+  | ReadAnswer
+  | { readonly type: 'listed'; readonly filters: readonly ReadFilter[] }
   /** Settling begins with the block after the cursor, unless it has begun. */
   | { readonly type: 'began'; readonly cursor: Cursor }
   | { readonly type: 'head'; readonly header: SealedHeader; readonly isPushed: boolean }

@@ -2,12 +2,12 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { Cursor } from '../blocks/sealed-block.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
-import { addressSetOf, type LogFilter } from '../logs/log-filter.ts'
+import { addressSetOf, type ReadFilter } from '../logs/log-filter.ts'
 import { type Log, type Logs, parseLogs } from '../logs/log-parser.ts'
 import { Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import { learn } from '../sealed/learn.ts'
 import { isOutOfReach, judgeHead, type SealedState } from '../sealed/sealed-state.ts'
-import type { Answer, FinalityEvent, Evidence as SealedEvidence, SettlementEvent } from '../sealed/settlement-types.ts'
+import type { FinalityEvent, ReadAnswer, SealedEvidence, SettlementEvent } from '../sealed/settlement-types.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-status.ts'
 import type { PollResult } from './polls.ts'
@@ -19,12 +19,12 @@ type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 /** Inputs from the token list, the link, the polls, settling, finality and the clock. */
 export type SourceInput =
   /** A new list of contracts. `filters` match their logs. */
-  | { readonly type: 'addresses'; readonly addresses: readonly Hex[]; readonly filters: readonly LogFilter[] }
+  | { readonly type: 'addresses'; readonly addresses: readonly Hex[]; readonly filters: readonly ReadFilter[] }
   | { readonly type: 'tick' | 'requested' | 'answered' | 'probed' }
   | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
   | LinkSignal
   | PollResult
-  | { readonly type: 'answer'; readonly answer: Answer }
+  | { readonly type: 'answer'; readonly answer: ReadAnswer }
   | FinalityEvent
 
 /** Limit of logs that are held until the first head. Further logs are published when their block is settled. */
@@ -49,9 +49,9 @@ export type SourceProgress = {
   readonly unreadable: number
 }
 
-type Start = { readonly links: number; readonly silenceMs: number; readonly sealed: SealedState; readonly at: number }
+type SourceStart = { readonly links: number; readonly silenceMs: number; readonly sealed: SealedState; readonly at: number }
 
-export function startProgress({ links, silenceMs, sealed, at }: Start): SourceProgress {
+export function startProgress({ links, silenceMs, sealed, at }: SourceStart): SourceProgress {
   const [state, none]: [SourceState, readonly Hex[]] = [initialState(links, silenceMs, at), []]
   const addresses = { addresses: none, subscribed: none, covered: none }
   return { state, sealed, ...addresses, earlyLogs: [], events: [], status: null, memory: noPendingMemory, unreadable: 0 }

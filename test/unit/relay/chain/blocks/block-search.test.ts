@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { firstWithinAge } from '../../../../../src/relay/chain/blocks/block-search.ts'
+import { binarySearch, firstWithinAge } from '../../../../../src/relay/chain/blocks/block-search.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { timestampOf } from '../node-json.ts'
@@ -46,4 +46,21 @@ describe('the first block within a bound of chain time', () => {
     expect(await first(9_000, 1_000, { ...chain.headerOf(HEAD), timestamp: null })).toBe(9_000)
     expect(chain.requests).toEqual([])
   })
+})
+
+it('a binary search finds the lowest match anywhere, in as few steps as possible', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.nat(10_000), fc.nat(10_000), fc.nat(20_000), async (low, length, first) => {
+      const high = low + length
+      let steps = 0
+      const result = await binarySearch(low, high, async (number) => {
+        steps += 1
+        expect(number).toBeGreaterThanOrEqual(low)
+        expect(number).toBeLessThan(high)
+        return number >= first
+      })
+      expect(result).toBe(Math.min(high, Math.max(low, first)))
+      expect(steps).toBeLessThanOrEqual(Math.ceil(Math.log2(length + 2)))
+    }),
+  )
 })

@@ -6,7 +6,7 @@ import { learn } from '../../../../../src/relay/chain/sealed/learn.ts'
 import { plan } from '../../../../../src/relay/chain/sealed/plan.ts'
 import { judgeHead, type SealedState, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
 import { addBlock, addUnread } from '../../../../../src/relay/chain/sealed/settled-blocks.ts'
-import type { Evidence } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
+import type { SealedEvidence } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
 import { blockHash, header, word } from '../node-json.ts'
 import { FakeOpenKeys, range, sealedHeader } from './sealed-chain-fixture.ts'
 
@@ -26,7 +26,7 @@ const openState = (settled: readonly number[] = [], cursor: Cursor | null = null
     }
   }
   settle(...settled)
-  const receive = (evidence: Evidence, at = 0) => {
+  const receive = (evidence: SealedEvidence, at = 0) => {
     const [next, events] = learn(state, evidence, at)
     state = next
     return events
@@ -246,8 +246,8 @@ describe('evidence', () => {
 
   /** The fields that each piece of evidence changes. A new type of evidence does not compile without its row. */
   type Fields = readonly (keyof SealedState)[]
-  type Row<Type> = readonly [Omit<Extract<Evidence, { type: Type }>, 'type'>, Fields, events: readonly string[]]
-  const changes: { readonly [Type in Evidence['type']]: readonly Row<Type>[] } = {
+  type Row<Type> = readonly [Omit<Extract<SealedEvidence, { type: Type }>, 'type'>, Fields, events: readonly string[]]
+  const changes: { readonly [Type in SealedEvidence['type']]: readonly Row<Type>[] } = {
     listed: [[{ filters: [] }, ['filters'], []]],
     began: [[{ cursor: settled }, [], []]],
     head: [
@@ -267,7 +267,7 @@ describe('evidence', () => {
       [{ read: page, failure: new UpstreamError('too_large', 'no') }, ['failures', 'page'], []],
       [{ read: recent, failure: new UpstreamError('busy', 'no') }, ['recheck'], []],
     ],
-    blocks: [[{ read: next, readings: [reading], failure: null }, ['blocks', 'failures', 'outage', 'recheck'], ['sealed']]],
+    blocks: [[{ read: next, results: [reading], failure: null }, ['blocks', 'failures', 'outage', 'recheck'], ['sealed']]],
     confirmed: [[{ read: disputed, number: 6 }, ['announced', 'disputed', 'failures', 'outage', 'recheck'], []]],
     replaced: [
       [
@@ -288,7 +288,7 @@ describe('evidence', () => {
     rechecked: [[{ read: recent, incomplete: [6], complete: [] }, ['blocks', 'recheck'], []]],
   }
   const rows = Object.entries(changes).flatMap(([type, ofType]) =>
-    ofType.map(([fields, changed, events]) => [type, { type, ...fields } as Evidence, changed, events] as const),
+    ofType.map(([fields, changed, events]) => [type, { type, ...fields } as SealedEvidence, changed, events] as const),
   )
   it.each(rows)('of the type %s', (_, evidence, changed, types) => {
     const before = busy()

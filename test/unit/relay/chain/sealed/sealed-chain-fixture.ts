@@ -8,7 +8,7 @@ import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { learn } from '../../../../../src/relay/chain/sealed/learn.ts'
 import { cursorOf, isKnown, type SealedState, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
 import { settleChain } from '../../../../../src/relay/chain/sealed/settle-chain.ts'
-import type { Evidence, SettlementEvent } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
+import type { SealedEvidence, SettlementEvent } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain, type RpcRequest } from '../fake-chain.ts'
 import { apple, keyOf, txHash } from '../node-json.ts'
@@ -116,7 +116,7 @@ export const openSealedBlocks = ({
     state = next(state)
     changed.notify()
   }
-  const receive = (evidence: Evidence) =>
+  const receive = (evidence: SealedEvidence) =>
     change((before) => {
       const [next, events] = learn(before, evidence, clock.now())
       for (const event of events) if (event.type !== 'finality' && !('isSuspected' in event)) settledEvents.all.push(event)
