@@ -32,7 +32,7 @@ export class WakeUp {
 
 type RepeatOptions = { readonly clock: SchedulerLike; readonly signal: AbortSignal; readonly wakeUp?: WakeUp }
 
-/** Repeats a step for ever. It returns the delay before the next one in milliseconds, or null to wait until it is woken up. */
+/** Repeats a step without end. The step returns the delay before the next one in milliseconds, or null to wait for `wakeUp`. */
 export async function repeatStep(
   step: () => Promise<number | null>,
   { clock, signal, wakeUp = new WakeUp() }: RepeatOptions,

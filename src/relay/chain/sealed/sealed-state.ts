@@ -12,7 +12,7 @@ import type { FinalityEvent, Lane } from './settlement-types.ts'
 const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
 
 /** A header that was received before its block was settled. A pushed header counts only if an answer confirms it. */
-export type AnnouncedHeader = { readonly header: SealedHeader; readonly isPushed: boolean }
+type AnnouncedHeader = { readonly header: SealedHeader; readonly isPushed: boolean }
 
 /** Old blocks to read or, with a `missingReason`, to report as missing. */
 export type UnreadRange = BlockRange & { readonly missingReason: string | null }

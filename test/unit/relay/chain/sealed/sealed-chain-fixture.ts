@@ -42,7 +42,7 @@ export const sealedHeader = (value: unknown): SealedHeader => {
 }
 
 /** The events of settling without suspicions, with views for tests. */
-export class SettledEvents {
+class SettledEvents {
   readonly all: SettlementEvent[] = []
 
   ofType<Type extends SettlementEvent['type']>(type: Type): readonly Extract<SettlementEvent, { type: Type }>[] {
