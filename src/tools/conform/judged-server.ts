@@ -1,5 +1,5 @@
 import { parseJson } from '../../lib/safe-json.ts'
-import { BrokenRule, NotApplicable } from './scenario-driver.ts'
+import { BrokenRule, NotApplicable } from './rule-verdict.ts'
 import { type JsonTransport, type JudgedMessage, ServerStream, WAIT_MS } from './server-stream.ts'
 
 /** Actions of the caller on the chain and on the server. A rule that needs an absent one is skipped. */

@@ -1,6 +1,7 @@
 import { get } from 'node:http'
 import { get as getOverTls } from 'node:https'
 import { WebSocket } from 'ws'
+import { ConditionWatchers } from '../../lib/condition-watchers.ts'
 import { parseJson } from '../../lib/safe-json.ts'
 
 /** A stream of the judged server: everything that it sent, and how it ended. */
@@ -55,7 +56,7 @@ export class ServerStream {
   refusal: { readonly status: number; readonly body: string } | null = null
   #close: () => void = () => {}
   #send: (text: string) => void = () => {}
-  readonly #watchers = new Set<() => void>()
+  readonly #watchers = new ConditionWatchers()
 
   static open(url: string, { transport, query, after, headers = {} }: OpenRequest): ServerStream {
     const stream = new ServerStream()
@@ -84,17 +85,7 @@ export class ServerStream {
 
   /** Resolves to whether the condition became true in time. */
   until(condition: () => boolean, withinMs = WAIT_MS): Promise<boolean> {
-    if (condition()) return Promise.resolve(true)
-    return new Promise((resolve) => {
-      const timeout = setTimeout(() => finish(false), withinMs)
-      const check = () => condition() && finish(true)
-      const finish = (isTrue: boolean) => {
-        clearTimeout(timeout)
-        this.#watchers.delete(check)
-        resolve(isTrue)
-      }
-      this.#watchers.add(check)
-    })
+    return this.#watchers.until(condition, withinMs)
   }
 
   send(message: unknown): void {
@@ -110,16 +101,12 @@ export class ServerStream {
     const isRecord = typeof message === 'object' && message !== null && !Array.isArray(message)
     const record = (isRecord ? message : {}) as Record<string, unknown>
     if (this.received.length < MESSAGES_BOUND) this.received.push({ type: String(record.type), text, message: record, ...lines })
-    this.#notify()
-  }
-
-  #notify(): void {
-    for (const check of [...this.#watchers]) check()
+    this.#watchers.notify()
   }
 
   #finish(end: StreamEnd): void {
     this.end ??= end
-    this.#notify()
+    this.#watchers.notify()
   }
 
   #openWebSocket(url: string, headers: Readonly<Record<string, string>>): void {
