@@ -1,3 +1,4 @@
+import { filter, from, fromEvent, ignoreElements, interval, lastValueFrom, merge, switchMap, takeUntil, tap } from 'rxjs'
 import { z } from 'zod'
 import type { Hex } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/safe-json.ts'
@@ -31,7 +32,7 @@ type SocketInputs = {
   readonly url: string
   readonly addresses: Promise<readonly Hex[]>
   /** Resolves when no more heads are needed. */
-  readonly mayEnd: Promise<void>
+  readonly mayEnd: Promise<unknown>
   readonly deadline: AbortSignal
 }
 
@@ -49,7 +50,7 @@ const COMPLETE_CHECK_MS = 50
 const HEADS_BOUND = 1_000
 
 /** Subscribes as the relay does, until heads and logs have arrived or the time is up. */
-export function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs): Promise<SocketReport> {
+export async function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs): Promise<SocketReport> {
   const record = new SocketRecord()
   const startedAt = performance.now()
   const socket = new SubscriptionSocket(url, {
@@ -58,27 +59,19 @@ export function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs):
     warn: (kind, detail) => record.warn(kind, detail),
     onMessage: (json) => record.readShape(json),
   })
-  return new Promise((resolve) => {
-    const finish = (endedWith: string | null) => {
-      clearInterval(timer)
-      subscription.unsubscribe()
-      socket.unsubscribe()
-      resolve({ ...record.report, endedWith, watchedMs: performance.now() - startedAt })
-    }
-    const subscription = socket.signals.subscribe({
-      next: (signal) => record.take(signal),
-      error: (failure: unknown) => finish(reasonOf(failure)),
-    })
-    let mayFinish = false
-    const allowEnd = () => {
-      mayFinish = true
-    }
-    mayEnd.then(allowEnd, allowEnd)
-    const timer = setInterval(() => mayFinish && record.isComplete && finish(null), COMPLETE_CHECK_MS)
-    void addresses.then((list) => socket.setAddresses(list.length > 0 ? list : [ANY_ADDRESS]))
-    if (deadline.aborted) finish(null)
-    else deadline.addEventListener('abort', () => finish(null), { once: true })
-  })
+  void addresses.then((list) => socket.setAddresses(list.length > 0 ? list : [ANY_ADDRESS]))
+  const complete = from(mayEnd).pipe(
+    switchMap(() => interval(COMPLETE_CHECK_MS)),
+    filter(() => record.isComplete),
+  )
+  const watched = socket.signals.pipe(
+    tap((signal) => record.take(signal)),
+    takeUntil(merge(complete, fromEvent(deadline, 'abort'))),
+    ignoreElements(),
+  )
+  const endedWith = await lastValueFrom(watched, { defaultValue: null }).catch(reasonOf)
+  socket.unsubscribe()
+  return { ...record.report, endedWith, watchedMs: performance.now() - startedAt }
 }
 
 class SocketRecord {

@@ -1,4 +1,17 @@
-import { concat, from, NEVER, type SchedulerLike } from 'rxjs'
+import {
+  concat,
+  delay,
+  filter,
+  from,
+  fromEvent,
+  interval,
+  lastValueFrom,
+  merge,
+  NEVER,
+  type SchedulerLike,
+  takeUntil,
+  tap,
+} from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
@@ -46,24 +59,18 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
     warn: shared.warn,
   })
   const trial = new RunningTrial()
-  return new Promise((resolve, reject) => {
-    const finish = () => {
-      clearInterval(steadyTimer)
-      clearTimeout(listlessTimer)
-      subscription.unsubscribe()
-      resolve({ ...trial.reading, isWrongChain: chain.isWrong(upstreamRpcUrl) })
-    }
-    const subscription = events.subscribe({ next: (event) => trial.take(event, clock.now()), error: reject })
-    const steadyTimer = setInterval(() => trial.isSteady(clock.now()) && finish(), STEADY_CHECK_MS)
-    let listlessTimer: NodeJS.Timeout | undefined
-    // Without a list, the source may never report a status.
-    const onList = (list: readonly Hex[]) => {
-      if (list.length === 0) listlessTimer = setTimeout(finish, STEADY_MS).unref()
-    }
-    addresses.then(onList, reject)
-    if (deadline.aborted) finish()
-    else deadline.addEventListener('abort', finish, { once: true })
-  })
+  const steady = interval(STEADY_CHECK_MS).pipe(filter(() => trial.isSteady(clock.now())))
+  // Without a list, the source may never report a status.
+  const listless = from(addresses).pipe(
+    filter((list) => list.length === 0),
+    delay(STEADY_MS),
+  )
+  const taken = events.pipe(
+    tap((event) => trial.take(event, clock.now())),
+    takeUntil(merge(steady, listless, fromEvent(deadline, 'abort'))),
+  )
+  await lastValueFrom(taken, { defaultValue: null })
+  return { ...trial.reading, isWrongChain: chain.isWrong(upstreamRpcUrl) }
 }
 
 /** Returns a promise that never resolves if there are no addresses, so that the source waits for them as in the relay. */
