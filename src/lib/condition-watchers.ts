@@ -9,7 +9,7 @@ export class ConditionWatchers {
     for (const check of [...this.#checks]) check()
   }
 
-  /** Resolves to true when the condition is true, or to false after `withinMs`, which is the only limit of the wait. */
+  /** Resolves to true when the condition is true, or to false after `withinMs`. Without it there is no limit. */
   until(condition: () => boolean, withinMs?: number): Promise<boolean> {
     if (this.#checks.size >= WATCHED_BOUND) throw new Error(`only ${WATCHED_BOUND} can wait at a time`)
     return new Promise((resolve) => {

@@ -8,9 +8,7 @@ const OUTCOMES_BOUND = 10_000
 /** Makes the faults, and the functions that decide by a counter whether a fault happens. */
 export const createFaultController = (cutSockets: () => void) => {
   const outcomes = new Map<Hex, TransactionOutcome>()
-  const isNthFlashblock = createNthCounter()
   const isNthTransaction = createNthCounter()
-  const isNthSeal = createNthCounter()
   const isNthRequest = createNthCounter()
   const setOutcome = (hash: Hex, outcome: TransactionOutcome) => {
     if (outcomes.size >= OUTCOMES_BOUND) throw new Error(`no more than ${OUTCOMES_BOUND} transactions can be marked`)
@@ -46,11 +44,6 @@ export const createFaultController = (cutSockets: () => void) => {
       const isDropped = isNthTransaction(faults.dropEvery)
       return outcome ?? (isDropped ? 'dropped' : 'kept')
     },
-    losesFlashblock: (): boolean => {
-      const isLost = isNthFlashblock(faults.loseEvery)
-      return consume('lostFlashes') || isLost
-    },
-    shouldReorg: (): boolean => isNthSeal(faults.reorgEvery),
     isForLaggingReplica: (): boolean => {
       const isOn = faults.lagBlocks > 0
       const isNth = isNthRequest(isOn ? faults.lagEvery : 0)
