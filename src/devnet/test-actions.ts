@@ -1,9 +1,10 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../lib/hex.ts'
 import type { DeferredTransaction, EmittedLog } from './chain/chain-types.ts'
-import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
+import { type DevnetPool, pools } from './tokens/devnet-pools.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
 import { buildFeedFreeze } from './tokens/oracle-registry.ts'
+import { rootOfPrice } from './tokens/sqrt-price.ts'
 import { buildSwap } from './tokens/swap-call.ts'
 import * as calls from './tokens/token-calls.ts'
 import {

@@ -2,7 +2,7 @@ import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
-import { digest } from '../chain/hashes.ts'
+import { addressFrom } from '../chain/hashes.ts'
 import type { DevnetToken } from '../tokens/issued-tokens.ts'
 import { initialTokenValues, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../tokens/token-storage.ts'
 import { buildApproval, buildTransfer, gasByKind } from '../tokens/token-transfers.ts'
@@ -35,9 +35,9 @@ export const cycleOf = (block: number): number => Math.floor((block - 1) / CYCLE
  * a chain can start at any cycle without a replay from block 0.
  */
 export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings) => {
-  const accounts = Array.from({ length: ACCOUNTS }, (_, index) => actorAddress(seed, `account ${index}`))
-  const custodian = actorAddress(seed, 'custodian')
-  const issuer = actorAddress(seed, 'issuer')
+  const accounts = Array.from({ length: ACCOUNTS }, (_, index) => addressFrom(seed, `account ${index}`))
+  const custodian = addressFrom(seed, 'custodian')
+  const issuer = addressFrom(seed, 'issuer')
   const initialBalances = dealSupply(seed, tokens, [custodian, ...accounts], settings)
   const trades = drawTrades(seededRandom(seed, 'acts'), tokens, accounts, settings)
   const tradesByCycle = new Map<number, readonly (readonly SizedTrade[])[]>()
@@ -97,8 +97,6 @@ export const senderValues = (account: Hex, cycle: number, { count, gas }: { coun
     [nonceKey(account), BigInt(count) * BigInt(cycle)],
     [etherKey(account), OPENING_ETHER - BigInt(gas) * GAS_PRICE * BigInt(cycle)],
   ] as const
-
-export const actorAddress = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
 
 /** Returns the trade that undoes a trade. An approval of zero undoes an approval. */
 const reversed = <A extends Trade>(trade: A): A => {

@@ -1,5 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { DeferredTransaction, DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome } from '../chain/chain-types.ts'
+import type { DeferredTransaction, DevnetBlock, DevnetTransaction, TransactionOutcome } from '../chain/chain-types.ts'
 import type { FaultController } from '../faults/fault-controller.ts'
 import type { createChances } from '../faults/recurring-faults.ts'
 import type { ScriptedChain } from '../scripted-chain.ts'
@@ -24,6 +24,7 @@ export const createBlockProducer = ({
   sockets,
   onChange,
 }: BlockProducerInputs) => {
+  /** Returns the new logs. */
   const makeFlashblock = (transactions: readonly DeferredTransaction[]) => {
     const { number, flashblocks } = scriptedChain.chain.pending
     const newLogs = scriptedChain.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
@@ -53,6 +54,7 @@ export const createBlockProducer = ({
     onChange()
     return block
   }
+  /** Replaces the `depth` newest blocks, without the `dropped` transactions. The next flashblock contains the `moved` ones. */
   const reorg = (depth: number, dropped: readonly Hex[] = [], moved: readonly Hex[] = []) =>
     replaceBlocks(depth, ({ hash }) => (moved.includes(hash) ? 'moved' : dropped.includes(hash) ? 'dropped' : 'kept'))
   return { makeFlashblock, seal, reorg }

@@ -116,7 +116,10 @@ const registryViews = bySelector({
   'getOracleParams(address)': ({ readState, timestamp }, _, calldata) => {
     const token: Hex = `0x${argumentOf(calldata).slice(-40)}`
     if (readState(codeKey(token)) !== storage.TOKEN_CODE) throw revertError()
-    return encodeAbiParameters(oracleParamsType, [storage.multiplierAt(readState, token, timestamp), isFeedFrozen(readState, token)])
+    return encodeAbiParameters(oracleParamsType, [
+      storage.multiplierAt(readState, token, timestamp),
+      isFeedFrozen(readState, token),
+    ])
   },
 })
 

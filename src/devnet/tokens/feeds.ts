@@ -4,7 +4,7 @@ import { codeKey, type ReadState, type StateValues, storageKey, writeValue } fro
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
 import { aggregatorAbi, aggregatorLog } from './contract-abis.ts'
-import { type DevnetToken, testToken, tokens } from './issued-tokens.ts'
+import { type DevnetToken, testToken, tokenOf } from './issued-tokens.ts'
 import { gasByKind } from './token-transfers.ts'
 
 export const FEED_DECIMALS = 8
@@ -47,11 +47,9 @@ export const testFeed: DevnetFeed = {
   phase: 1,
 }
 
-export const feeds: readonly DevnetFeed[] = feedRows.flatMap(([symbol, proxy, aggregator, phase = 1]) =>
-  tokens
-    .filter((token) => token.symbol === symbol)
-    .map((token) => ({ token, proxy: toLowerHex(proxy), aggregator: toLowerHex(aggregator), phase })),
-)
+export const feeds: readonly DevnetFeed[] = feedRows.map(([symbol, proxy, aggregator, phase = 1]) => {
+  return { token: tokenOf(symbol), proxy: toLowerHex(proxy), aggregator: toLowerHex(aggregator), phase }
+})
 
 // A proxy packs its phase and that phase's aggregator into slot 2. An aggregator stores its newest round in slots 0 to 3.
 const PHASE_BITS = 16n

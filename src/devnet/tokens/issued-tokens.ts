@@ -74,3 +74,10 @@ export const tokens: readonly DevnetToken[] = tokenRows.map(([contractAddress, s
   multiplier: multipliers[symbol] ?? '1',
   nav,
 }))
+
+/** Returns the token that was issued under a symbol. */
+export const tokenOf = (symbol: string): DevnetToken => {
+  const token = [...tokens, lateToken].find((issued) => issued.symbol === symbol)
+  if (!token) throw new Error(`no token ${symbol}`)
+  return token
+}
