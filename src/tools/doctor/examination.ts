@@ -71,9 +71,9 @@ function conclude(
   const findings = [...examined.flatMap((endpoint) => withChain(endpoint, chain)), ...list.findings]
   return {
     verdict: verdictOf(trial, { hasTokens: list.addresses.length > 0, isReachable: !areUnreachable(examined) }),
-    findings: findings.map(({ value, ...finding }) => ({
+    findings: findings.map((finding) => ({
       ...finding,
-      ...(value !== undefined && { value: redactDeep(value, redact) }),
+      value: redactDeep(finding.value, redact),
       message: printable(redact(finding.message)),
     })),
   }

@@ -78,36 +78,33 @@ const notEmpty = (addresses: readonly Hex[]): readonly Hex[] | Promise<never> =>
   addresses.length > 0 ? addresses : new Promise<never>(() => {})
 
 class RunningTrial {
-  #status: Pick<Trial, 'source' | 'reason'> | null = null
+  /** The relay, too, reports this source until its first status. */
+  reading: Omit<Trial, 'isWrongChain'> = {
+    ...{ source: 'down', reason: 'unreachable', isDecided: false },
+    ...{ hasNewBlocks: false, sealedLogs: 0 },
+  }
   #statusAt = 0
   #firstHead: number | null = null
-  #hasNewBlocks = false
-  #sealedLogs = 0
   #hasPushed = false
-
-  get reading(): Omit<Trial, 'isWrongChain'> {
-    // The relay, too, reports this until its first status.
-    const { source, reason } = this.#status ?? { source: 'down', reason: 'unreachable' }
-    return { source, reason, isDecided: this.#status !== null, hasNewBlocks: this.#hasNewBlocks, sealedLogs: this.#sealedLogs }
-  }
 
   take(event: ChainEvent, at: number): void {
     if (event.type === 'status') {
-      this.#status = { source: event.source, reason: event.reason }
+      this.reading = { ...this.reading, source: event.source, reason: event.reason, isDecided: true }
       this.#statusAt = at
     } else if (event.type === 'head' && event.sealed !== null) {
-      this.#hasNewBlocks = this.#firstHead !== null
+      this.reading = { ...this.reading, hasNewBlocks: this.#firstHead !== null }
       this.#firstHead ??= event.sealed
     } else if (event.type === 'logs' && event.via === 'pendingLogs') this.#hasPushed ||= event.logs.length > 0
     else if (event.type === 'sealed') {
       const countsFrom = (this.#firstHead ?? Number.POSITIVE_INFINITY) + UNCOUNTED_BLOCKS
-      for (const { number, logs } of event.blocks) if (number >= countsFrom) this.#sealedLogs += logs.length
+      const counted = event.blocks.flatMap(({ number, logs }) => (number >= countsFrom ? logs : []))
+      this.reading = { ...this.reading, sealedLogs: this.reading.sealedLogs + counted.length }
     }
   }
 
   /** The source `pendingLogs` is the default, so it is steady only after a log was pushed. */
   isSteady(at: number): boolean {
-    if (this.#status === null || at - this.#statusAt < STEADY_MS) return false
-    return this.#status.source !== 'pendingLogs' || this.#hasPushed
+    const { isDecided, source } = this.reading
+    return isDecided && at - this.#statusAt >= STEADY_MS && (source !== 'pendingLogs' || this.#hasPushed)
   }
 }

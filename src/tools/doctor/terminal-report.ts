@@ -28,7 +28,7 @@ export function examinationText({ findings, verdict }: Examination, paint: Paint
   const { ok, message, advice } = verdict
   const state = !ok ? 'fail' : verdict.reason === 'ok' ? 'ok' : 'warn'
   const title = ok ? 'the relay can run on these' : 'the relay cannot run on these'
-  parts.push(`${title}\n${line({ state, message, ...(advice !== null && { advice }) }, 'source')}`)
+  parts.push(`${title}\n${line({ state, message, advice: advice ?? undefined }, 'source')}`)
   return parts.join('\n')
 }
 
