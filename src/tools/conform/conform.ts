@@ -43,10 +43,7 @@ export const conform: Command = async (args) => {
   }
   const jobs = readJobs(values.jobs)
   checkCommand(command)
-  const verdicts = await judgeAll(chosen, command, jobs, (verdict) => {
-    if (!values.json) printVerdict(verdict)
-  })
-  return report(verdicts, values.json)
+  return report(await judgeAll(chosen, command, jobs, values.json ? ignoreVerdict : printVerdict), values.json)
 }
 
 type ServerFlags = { readonly key?: string; readonly only?: string; readonly list?: boolean; readonly json?: boolean }
@@ -59,14 +56,9 @@ async function conformServer(url: string, command: readonly string[], { key, onl
   }
   if (!/^https?:\/\//.test(url)) throw new UsageError(`--server must be a URL such as http://127.0.0.1:8080, not ${url}`)
   if (command.length > 0) throw new UsageError('--server checks a server; leave out the command')
-  const onVerdict = (verdict: RuleVerdict) => {
-    if (!json) printVerdict(verdict)
-  }
+  const server = { url: url.replace(/\/+$/, ''), key, rules: chosen, onVerdict: json ? ignoreVerdict : printVerdict }
   try {
-    return report(
-      await runServerConformance({ url: url.replace(/\/+$/, ''), rules: chosen, onVerdict, ...(key !== undefined && { key }) }),
-      json,
-    )
+    return report(await runServerConformance(server), json)
   } catch (failure) {
     throw new UsageError(`${url} does not answer as a relay: ${failure instanceof Error ? failure.message : failure}`)
   }
@@ -79,6 +71,7 @@ function report(verdicts: readonly RuleVerdict[], json: boolean | undefined): nu
   return isOk ? EXIT_OK : EXIT_FAILED
 }
 
+const ignoreVerdict = (): void => {}
 const printVerdict = (verdict: RuleVerdict): void => void process.stdout.write(`${verdictLines(verdict).join('\n')}\n`)
 
 function printRules(chosen: readonly RuleText[]): void {
@@ -117,7 +110,8 @@ function splitCommand(args: readonly string[]): readonly [own: readonly string[]
   return [args.slice(0, start), args.slice(args[start] === '--' ? start + 1 : start)]
 }
 
-const takesValue = (word: string | undefined): boolean => ['--only', '--jobs', '--server', '--key'].includes(word ?? '')
+const takesValue = (word: string | undefined): boolean =>
+  Object.entries(conformFlags).some(([name, { type }]) => type === 'string' && word === `--${name}`)
 
 function chooseRules<Named extends RuleText>(all: readonly Named[], only: string | undefined): readonly Named[] {
   if (only === undefined) return all

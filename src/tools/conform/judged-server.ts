@@ -39,10 +39,7 @@ export class JudgedServer {
   }
 
   open(transport: JsonTransport, query: string, after?: string, headers: Readonly<Record<string, string>> = {}): ServerStream {
-    const stream = ServerStream.open(this.url, {
-      ...{ transport, query, headers: { ...this.#headers, ...headers } },
-      ...(after !== undefined && { after }),
-    })
+    const stream = new ServerStream(this.url, transport, query, { ...this.#headers, ...headers }, after)
     this.#streams.push(stream)
     return stream
   }

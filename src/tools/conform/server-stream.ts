@@ -41,14 +41,6 @@ export const WAIT_MS = 15_000
 /** Limit of the messages of one stream. A rule that needs more would take too long. */
 const MESSAGES_BOUND = 200_000
 
-type OpenRequest = {
-  readonly transport: JsonTransport
-  readonly query: string
-  /** Resumes after this position in the way of the transport: `Last-Event-ID` with SSE, `since` with the others. */
-  readonly after?: string
-  readonly headers?: Readonly<Record<string, string>>
-}
-
 export class ServerStream {
   readonly received: Received[] = []
   end: StreamEnd | null = null
@@ -58,16 +50,15 @@ export class ServerStream {
   #send: (text: string) => void = () => {}
   readonly #watchers = new ConditionWatchers()
 
-  static open(url: string, { transport, query, after, headers = {} }: OpenRequest): ServerStream {
-    const stream = new ServerStream()
+  /** With `after` it resumes in the way of the transport: by `Last-Event-ID` with SSE, by `since` with the others. */
+  constructor(url: string, transport: JsonTransport, query: string, headers: Readonly<Record<string, string>>, after?: string) {
     const since = after === undefined ? '' : `&since=${after}`
-    if (transport === 'ws') stream.#openWebSocket(`${url.replace(/^http/, 'ws')}/v1/ws?${query}${since}`, headers)
-    else if (transport === 'ndjson') stream.#openHttp(`${url}/v1/stream?format=ndjson&${query}${since}`, headers)
+    if (transport === 'ws') this.#openWebSocket(`${url.replace(/^http/, 'ws')}/v1/ws?${query}${since}`, headers)
+    else if (transport === 'ndjson') this.#openHttp(`${url}/v1/stream?format=ndjson&${query}${since}`, headers)
     else {
       const resume: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
-      stream.#openHttp(`${url}/v1/stream?${query}`, { accept: 'text/event-stream', ...resume, ...headers })
+      this.#openHttp(`${url}/v1/stream?${query}`, { accept: 'text/event-stream', ...resume, ...headers })
     }
-    return stream
   }
 
   get texts(): readonly string[] {
