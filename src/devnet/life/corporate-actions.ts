@@ -1,13 +1,13 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { codeKey, type StateValues } from '../chain/account-state.ts'
+import type { StateValues } from '../chain/account-state.ts'
 import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { addressFrom } from '../chain/hashes.ts'
 import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokenOf } from '../tokens/issued-tokens.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
 import * as calls from '../tokens/token-calls.ts'
-import { initialTokenValues, NO_CAP, supplyKey, TOKEN_CODE } from '../tokens/token-storage.ts'
+import { initialTokenValues, NO_CAP } from '../tokens/token-storage.ts'
 import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
 import { CYCLE_BLOCKS, cycleOf, senderValues } from './trading-cycle.ts'
 
@@ -44,12 +44,7 @@ export const createCalendar = (seed: string, blockMs: number, custodian: Hex, op
   const gasPerCycle = script.reduce((sum, [, plan]) => sum + plan(cycleAt(0))(emptyContext).gasUsed, 0)
   return {
     stateAtStart: (cycle: number): StateValues =>
-      new Map([
-        ...initialTokenValues(lateToken),
-        [codeKey(lateToken.address), TOKEN_CODE],
-        [supplyKey(lateToken.address), 0n],
-        ...senderValues(operator, cycle, { count: script.length, gas: gasPerCycle }),
-      ]),
+      new Map([...initialTokenValues(lateToken), ...senderValues(operator, cycle, { count: script.length, gas: gasPerCycle })]),
     transactions: (block: number): readonly DeferredTransaction[] => {
       if (block < 1) return []
       const cycle = cycleAt(cycleOf(block))

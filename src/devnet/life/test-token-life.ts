@@ -1,11 +1,11 @@
-import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { addressFrom } from '../chain/hashes.ts'
 import { feedValues, testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'
-import { initialTokenValues, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../tokens/token-storage.ts'
+import { initialTokenValues, tokenBalanceKey } from '../tokens/token-storage.ts'
 import { TEST_CYCLE_S, type TestCycle, type TestStep, testSchedule } from './test-token-schedule.ts'
 import { CYCLE_BLOCKS, OPENING_ETHER } from './trading-cycle.ts'
 
@@ -78,8 +78,6 @@ const stepsBetween = (afterMs: number, untilMs: number, actors: Omit<TestCycle, 
 const initialValues = ({ holder }: Omit<TestCycle, 'startS'>): Map<string, bigint> =>
   new Map([
     ...initialTokenValues(testToken),
-    [codeKey(testToken.address), TOKEN_CODE],
-    [supplyKey(testToken.address), testToken.supply],
     [tokenBalanceKey(testToken.address, holder), testToken.supply],
     ...feedValues(testFeed, NO_ROUND),
   ])

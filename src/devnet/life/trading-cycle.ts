@@ -1,10 +1,11 @@
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import { memoized } from '../../lib/memoized.ts'
+import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { addressFrom } from '../chain/hashes.ts'
 import type { DevnetToken } from '../tokens/issued-tokens.ts'
-import { initialTokenValues, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../tokens/token-storage.ts'
+import { initialTokenValues, tokenBalanceKey } from '../tokens/token-storage.ts'
 import { buildApproval, buildTransfer, gasByKind } from '../tokens/token-transfers.ts'
 import { drawCount, pick, type RandomSource, seededRandom } from './seeded-random.ts'
 
@@ -40,7 +41,6 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
   const issuer = addressFrom(seed, 'issuer')
   const initialBalances = dealSupply(seed, tokens, [custodian, ...accounts], settings)
   const trades = drawTrades(seededRandom(seed, 'acts'), tokens, accounts, settings)
-  const tradesByCycle = new Map<number, readonly (readonly SizedTrade[])[]>()
 
   const toTransaction =
     ({ token, kind, from, to, raw }: SizedTrade): DeferredTransaction =>
@@ -49,14 +49,9 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
       return kind === 'approval' ? buildApproval(transfer) : buildTransfer(transfer, kind === 'transfer' ? from : issuer)
     }
 
-  const tradesOfCycle = (cycle: number) => {
-    const cached = tradesByCycle.get(cycle)
-    if (cached) return cached
-    if (tradesByCycle.size >= CYCLES_BOUND) tradesByCycle.delete(Math.min(...tradesByCycle.keys()))
-    const sizedTrades = drawAmounts(seededRandom(seed, 'tide', cycle), trades, initialBalances)
-    tradesByCycle.set(cycle, sizedTrades)
-    return sizedTrades
-  }
+  const tradesOfCycle = memoized(CYCLES_BOUND, (cycle: number) =>
+    drawAmounts(seededRandom(seed, 'tide', cycle), trades, initialBalances),
+  )
 
   const transactions = (block: number, flashblock: number): readonly DeferredTransaction[] => {
     if (block < 1) return []
@@ -75,8 +70,6 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
   const stateAtStart = (cycle: number): StateValues => {
     const values = new Map<string, bigint>()
     for (const token of tokens) {
-      values.set(codeKey(token.address), TOKEN_CODE)
-      values.set(supplyKey(token.address), token.supply)
       for (const [key, value] of initialTokenValues(token)) values.set(key, value)
       for (const [account, raw] of initialBalances.get(token) ?? [])
         values.set(tokenBalanceKey(token.address, account), BigInt(raw))

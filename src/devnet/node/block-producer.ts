@@ -16,14 +16,8 @@ type BlockProducerInputs = {
 }
 
 /** Makes flashblocks, seals and reorganisations, and pushes each to the sockets. */
-export const createBlockProducer = ({
-  scriptedChain,
-  replica,
-  faultController,
-  chances,
-  sockets,
-  onChange,
-}: BlockProducerInputs) => {
+export const createBlockProducer = (inputs: BlockProducerInputs) => {
+  const { scriptedChain, replica, faultController, chances, sockets, onChange } = inputs
   /** Returns the new logs. */
   const makeFlashblock = (transactions: readonly DeferredTransaction[]) => {
     const { number, flashblocks } = scriptedChain.chain.pending
