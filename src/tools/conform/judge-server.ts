@@ -2,26 +2,19 @@ import { JudgedServer, type ServerControl } from './judged-server.ts'
 import { BrokenRule, judge, NotApplicable, type RuleVerdict } from './rule-verdict.ts'
 import { type ServerRule, serverRules } from './server-rules.ts'
 
-export type ServerConformance = {
+type ServerConformance = {
   readonly url: string
   readonly control?: ServerControl
-  /** Two symbols of the list; the first two tokens of the list if it is absent. */
-  readonly symbols?: readonly [string, string]
   readonly key?: string
   readonly rules?: readonly ServerRule[]
   readonly onVerdict?: (verdict: RuleVerdict) => void
 }
 
 /** Judges a server by its URL: each rule, for each transport that it is about. */
-export async function runServerConformance({
-  url,
-  control = {},
-  key,
-  rules = serverRules,
-  ...rest
-}: ServerConformance): Promise<readonly RuleVerdict[]> {
+export async function runServerConformance(inputs: ServerConformance): Promise<readonly RuleVerdict[]> {
+  const { url, control = {}, key, rules = serverRules, onVerdict } = inputs
   const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {}
-  const symbols = rest.symbols ?? (await firstSymbols(url, headers))
+  const symbols = await firstSymbols(url, headers)
   const verdicts: RuleVerdict[] = []
   for (const rule of rules) {
     for (const transport of rule.transports ?? (['ws'] as const)) {
@@ -30,7 +23,7 @@ export async function runServerConformance({
       const verdict = await judge(text, () => rule.run(server, transport).catch(asVerdict))
       server.close()
       verdicts.push(verdict)
-      rest.onVerdict?.(verdict)
+      onVerdict?.(verdict)
     }
   }
   return verdicts

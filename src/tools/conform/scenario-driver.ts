@@ -41,15 +41,12 @@ export class ScenarioDriver {
     return this.#client
   }
 
-  startClient(): void {
+  /** Starts the client. */
+  async firstConnection(): Promise<ScriptedConnection> {
     const { url } = this.relay
     const command = this.#command.map((word) => word.replaceAll('{url}', url))
     const environment = { STOCKTAPE_URL: url, STOCKTAPE_SYMBOLS: 'AAPLc', STOCKTAPE_POSITION: join(this.#folder, 'position') }
     this.#client = new JudgedClient(command, { ...process.env, ...environment })
-  }
-
-  async firstConnection(): Promise<ScriptedConnection> {
-    this.startClient()
     const connection = await this.relay.nextConnection(CONNECT_MS)
     if (connection) return connection
     const { ended, stderr } = this.client
