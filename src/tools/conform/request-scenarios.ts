@@ -75,7 +75,7 @@ export const requestScenarios = {
     const small = movements.find(
       (movement) => !(Number((movement as { reference_value?: string | null }).reference_value ?? 0) >= 1_000_000),
     )
-    check(small === undefined, `min_value=1000000 sent ${shortened(JSON.stringify(small))}`)
+    check(small === undefined, `min_value=1000000 sent ${shortened(JSON.stringify(small ?? null))}`)
     check(
       stream.tape.some(({ type }) => type === 'token' || type === 'nav' || type === 'status'),
       'with min_value no message of another type came',
