@@ -8,7 +8,7 @@ import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokenOf } from '../tokens/
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
 import * as calls from '../tokens/token-calls.ts'
 import { initialTokenValues, NO_CAP } from '../tokens/token-storage.ts'
-import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
+import { buildSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
 import { CYCLE_BLOCKS, cycleOf, senderValues } from './trading-cycle.ts'
 
 /** Block of a cycle from which the late token is on the list. LISTED_UNTIL_BLOCK is the first block without it. */
@@ -68,12 +68,12 @@ const createScript = ({ custodian, operator, debtor }: Actors): readonly ScriptE
     return { token: tokenOf(symbol).address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
   }
   const transferWithMemo = (symbol: string, amount: string, memo: string): DeferredTransaction => {
-    const transfer = transferOf(symbol, custodian, debtor, amount)
-    return () => addMemo(buildTransfer(transfer, operator), transfer, encodeMemo(memo))
+    const transfer = { ...transferOf(symbol, custodian, debtor, amount), memo: encodeMemo(memo) }
+    return () => buildTransfer(transfer, operator)
   }
   const seize = (symbol: string, amount: string, memo: string): DeferredTransaction => {
-    const transfer = transferOf(symbol, debtor, custodian, amount)
-    return () => addSeizure(buildTransfer(transfer, operator), transfer, encodeMemo(memo))
+    const transfer = { ...transferOf(symbol, debtor, custodian, amount), memo: encodeMemo(memo) }
+    return () => buildSeizure(transfer, operator)
   }
   const moveLateToken = (from: Hex, to: Hex, amount: string): DeferredTransaction => {
     const transfer = transferOf(lateToken.symbol, from, to, amount)

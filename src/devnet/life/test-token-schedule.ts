@@ -1,10 +1,10 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import type { DeferredTransaction, UnsignedTransaction } from '../chain/chain-types.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
 import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
 import * as calls from '../tokens/token-calls.ts'
-import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
+import { buildSeizure, buildTransfer, encodeMemo } from '../tokens/token-transfers.ts'
 
 /** Length of a run of the test token's schedule. A run begins at each full ten minutes of the hour, by block time. */
 export const TEST_CYCLE_S = 600
@@ -68,7 +68,7 @@ export const singleSteps: readonly TestStep[] = [
     atS: at(1, 10),
     what: 'A transfer of 5 is pre-confirmed and never sealed',
     messages: ['transfer', 'retract not_sealed'],
-    plan: move('5', forth, (transaction) => ({ ...transaction, sealedAs: 'dropped' })),
+    plan: (cycle) => (context) => ({ ...move('5', forth)(cycle)(context), sealedAs: 'dropped' }),
     isLast: true,
   },
   {
@@ -105,13 +105,13 @@ export const singleSteps: readonly TestStep[] = [
     atS: at(6, 25),
     what: 'A transfer of 10 with a memo',
     messages: ['transfer'],
-    plan: move('10', forth, (transaction, transfer) => addMemo(transaction, transfer, encodeMemo('invoice 7'))),
+    plan: move('10', forth, encodeMemo('invoice 7')),
   },
   {
     atS: at(6, 40),
     what: 'These 10 are seized',
     messages: ['seize'],
-    plan: move('10', seizure, (transaction, transfer) => addSeizure(transaction, transfer, encodeMemo('court order 1'))),
+    plan: move('10', seizure, encodeMemo('court order 1'), buildSeizure),
   },
   { atS: at(6, 55), what: 'A burn of 100', messages: ['burn', 'token changed'], plan: move('100', burn) },
   {
@@ -140,16 +140,11 @@ function call(tokenCall: calls.TokenCall): Plan {
   return ({ issuer }) => calls.buildTokenCall({ token: testToken.address, sender: issuer }, tokenCall)
 }
 
-/** Moves an amount. `change` makes another transaction of the transfer. */
-function move(
-  amount: string,
-  route: Route,
-  change = (transaction: UnsignedTransaction, _: TokenTransfer): UnsignedTransaction => transaction,
-): Plan {
+function move(amount: string, route: Route, memo?: Hex, build = buildTransfer): Plan {
   return (cycle) => {
     const { sender, ...parties } = route(cycle)
-    const transfer = { token: testToken.address, raw: parseUnits(amount, TOKEN_DECIMALS), ...parties }
-    return () => change(buildTransfer(transfer, sender), transfer)
+    const raw = parseUnits(amount, TOKEN_DECIMALS)
+    return () => build({ token: testToken.address, raw, memo, ...parties }, sender)
   }
 }
 
