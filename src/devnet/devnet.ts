@@ -153,15 +153,11 @@ const nextStepAfterStall =
   }
 
 /** Makes the node behind HTTP and sockets. With the fault `lagBlocks`, HTTP requests reach a replica that lags. */
-const createNode = (
-  { chainId, receipts, calls, safeDepth, finalizedDepth }: DevnetSettings,
-  chain: ScriptedChain,
-  faultController: FaultController,
-  { countRequest, changed: onChange }: RequestCounts,
-) => {
+const createNode = (settings: DevnetSettings, chain: ScriptedChain, faultController: FaultController, counts: RequestCounts) => {
+  const { countRequest, changed: onChange } = counts
   const { faults } = faultController
   const replica = createUpToDateReplica(chain, faults)
-  const node = { replica, faultController, chainId, receipts, calls, safeDepth, finalizedDepth }
+  const node = { ...settings, replica, faultController }
   const upToDateMethods = createMethods(node)
   const laggingMethods = createMethods({ ...node, replica: createLaggingReplica(chain, faults) })
   const sockets = new DevnetSockets({ call: upToDateMethods, faults, countRequest, onChange })

@@ -141,7 +141,7 @@ const openChain = (
   const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) => transactionsOf(number, flashblock)).flatMap(
     ({ trades, events, last }) => [...trades, ...events, ...last].map((build) => build(context)),
   )
-  return new ChainBuilder({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
+  return new ChainBuilder({ salt, blockMs, initialState: initialStateOf(0) }, number, transactions, initialState)
 }
 
 const createEvents = ({ seed, blockMs }: ScriptedChainSettings, custodian: Hex, operator: Hex): Events => {

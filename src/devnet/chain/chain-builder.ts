@@ -34,13 +34,9 @@ export class ChainBuilder {
   #divergence = ''
   #movedTransactions: DevnetTransaction[] = []
 
-  /** Starts after the block `startAfter.number`, with its state. The transactions of that block only determine its hash. */
-  constructor(
-    genesis: Genesis,
-    startAfter: { number: number; transactions: readonly UnsignedTransaction[]; initialState: StateValues },
-  ) {
+  /** Starts after a block, with its state. The transactions of that block only determine its hash. */
+  constructor(genesis: Genesis, number: number, transactions: readonly UnsignedTransaction[], initialState: StateValues) {
     this.#genesis = genesis
-    const { number, transactions, initialState } = startAfter
     const hashes = transactions.map((transaction, index) => ({ hash: this.#transactionHash(number, index, transaction) }))
     const anchor = anchorBlock(number, this.#timeOf(number), this.#blockHash(number, hashes), initialState)
     const first = anchorBlock(0, this.#timeOf(0), this.#blockHash(0, []), genesis.initialState)

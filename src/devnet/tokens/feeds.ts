@@ -40,16 +40,13 @@ const feedRows: readonly FeedRow[] = [
   ['TSLAc', '0xFaf869185383a24F8cb00e27BdA6b63B9905DCb4', '0x0288234d9311C33BE6c3a34b051bff8A799dAA82'],
 ]
 
-export const testFeed: DevnetFeed = {
-  token: testToken,
-  proxy: '0x7e570000000000000000000000000000feed0001',
-  aggregator: '0x7e570000000000000000000000000000feed0002',
-  phase: 1,
-}
-
-export const feeds: readonly DevnetFeed[] = feedRows.map(([symbol, proxy, aggregator, phase = 1]) => {
+const toFeed = ([symbol, proxy, aggregator, phase = 1]: FeedRow): DevnetFeed => {
   return { token: tokenOf(symbol), proxy: toLowerHex(proxy), aggregator: toLowerHex(aggregator), phase }
-})
+}
+export const feeds: readonly DevnetFeed[] = feedRows.map(toFeed)
+
+const [TEST_PROXY, TEST_AGGREGATOR] = ['0x7e570000000000000000000000000000feed0001', '0x7e570000000000000000000000000000feed0002']
+export const testFeed = toFeed([testToken.symbol, TEST_PROXY, TEST_AGGREGATOR])
 
 // A proxy packs its phase and that phase's aggregator into slot 2. An aggregator stores its newest round in slots 0 to 3.
 const PHASE_BITS = 16n
