@@ -35,11 +35,6 @@ const nameOf = (reason: string): string => reason.replaceAll('_', '-')
 
 const isOverHttp = ({ transport }: ScriptedConnection): boolean => transport !== 'websocket'
 
-function sayBye(connection: ScriptedConnection, reason: 'going_away' | 'too_slow' | 'no_pong', id: string, retryMs: number): void {
-  connection.send({ type: 'bye', id, reason, retry_ms: retryMs } satisfies NoticeOf<'bye'>)
-  connection.close(closeCodes[reason], `${reason} ${id}`)
-}
-
 /** A client notices a loss with a gap, or reads the message from the history. */
 const hasNoticed = ({ client }: ScenarioDriver, { id: lostId }: Update): Promise<boolean> =>
   client.until(
@@ -74,7 +69,8 @@ const resumesRule = (reason: 'going_away' | 'too_slow' | 'no_pong'): Rule =>
       const live = await driver.openLive()
       const last = driver.tape.end
       const endedAt = performance.now()
-      sayBye(live, reason, last, RETRY_MS)
+      live.send({ type: 'bye', id: last, reason, retry_ms: RETRY_MS } satisfies NoticeOf<'bye'>)
+      live.close(closeCodes[reason], `${reason} ${last}`)
       const missed = driver.tape.transfer()
       const back = await driver.nextResume(last)
       const waitedMs = Math.round(back.arrivedAt - endedAt)
