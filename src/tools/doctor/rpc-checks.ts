@@ -19,7 +19,6 @@ import { ANY_ADDRESS } from './socket-probe.ts'
 type RpcCheckInputs = {
   readonly probe: EndpointProbe
   readonly config: Config
-  readonly pools: readonly PoolSetting[]
   readonly addresses: Promise<readonly Hex[]>
   readonly wallTime: () => number
   readonly deadline: AbortSignal
@@ -176,10 +175,10 @@ async function readPendingLogs({ reader, latest, tokens }: CheckContext): Promis
 }
 
 /** Sends a JSON-RPC batch as long as the relay's, then shorter ones until the endpoint accepts one. */
-async function readBatch({ probe, pools }: CheckContext): Promise<Outcome> {
+async function readBatch({ probe, config }: CheckContext): Promise<Outcome> {
   const wanted = Math.max(
     MIN_BATCH,
-    pools.reduce((sum, pool) => sum + queriesOf(pool), BATCH_HEADERS),
+    config.tokens.pools.reduce((sum, pool) => sum + queriesOf(pool), BATCH_HEADERS),
   )
   let refusal: UpstreamError | null = null
   for (let size = wanted; ; size = Math.floor(size / 2)) {
