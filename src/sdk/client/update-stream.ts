@@ -50,7 +50,7 @@ export class UpdateStream implements Updates<StreamItem> {
   readonly #query: URLSearchParams
   readonly #proof: CompletenessProof
   readonly #connection: Connection
-  readonly #queue = new ItemQueue<StreamItem>()
+  readonly #queue = new ItemQueue()
   readonly #queueBound: number
   readonly #abort = new AbortController()
   #state = initialState
@@ -60,7 +60,7 @@ export class UpdateStream implements Updates<StreamItem> {
   #received: string | null = null
   /** Set while snapshots must precede the next update. If the connection ends earlier, the next connection requests them. */
   #awaitsSnapshots = false
-  #current: QueueEntry<StreamItem> | null = null
+  #current: QueueEntry | null = null
   #filling: AsyncGenerator<StreamItem> | null = null
   /** Ids of filled messages. One loss may be found twice: by a chain, and by the number in a heartbeat. */
   readonly #filled = new Set<string>()
@@ -229,7 +229,7 @@ export class UpdateStream implements Updates<StreamItem> {
     }
   }
 
-  #push(entry: QueueEntry<StreamItem>): void {
+  #push(entry: QueueEntry): void {
     this.#queue.push(entry)
     if (this.#queue.size < this.#queueBound || this.#awaitsSnapshots || this.#state.phase === 'closed') return
     // A WebSocket cannot be slowed down. The tape keeps the messages, and a later connection receives them.
