@@ -1,10 +1,9 @@
 import type { z } from 'zod'
-import { AccessToken } from '../protocol/access-token.ts'
 import { examplesOf, statusExample } from '../protocol/contract-examples.ts'
 import { EventsPage, OneFact } from '../protocol/history.ts'
 import { type RouteId, routeIds, routes } from '../protocol/routes.ts'
 import { schemaRegistry } from '../protocol/schema-registry.ts'
-import { Health, Readiness, ServiceStatus } from '../protocol/service-status.ts'
+import { AccessToken, Health, Readiness, ServiceStatus } from '../protocol/service-status.ts'
 import { Snapshots, TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { ORIGIN } from './snippets.ts'
 
