@@ -1,5 +1,5 @@
 import type { ErrorMessage } from '../generated/messages.ts'
-import type { ConnectOptions } from './options.ts'
+import type { ConnectOptions } from './stream-types.ts'
 
 const REQUEST_BOUND_MS = 30_000
 /** Limit on the wait before a retry, even if the relay asks for more. */

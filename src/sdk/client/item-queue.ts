@@ -1,4 +1,4 @@
-import type { StreamItem } from './stream-item.ts'
+import type { StreamItem } from './stream-types.ts'
 
 /** An entry with an item, with a `fill` that yields items, or with only a position. */
 export type QueueEntry = {

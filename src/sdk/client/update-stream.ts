@@ -8,11 +8,9 @@ import { Connection, type Environment } from './connection.ts'
 import { readBackfill } from './history-reader.ts'
 import type { Http } from './http-requests.ts'
 import { ItemQueue, type QueueEntry } from './item-queue.ts'
-import type { StreamOptions } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 import { selectionQuery, setGiven, timeText } from './selection-query.ts'
-import type { Gap, StreamItem } from './stream-item.ts'
-import { initialState, type StreamState } from './stream-state.ts'
+import { type Gap, initialState, type StreamItem, type StreamOptions, type StreamState } from './stream-types.ts'
 
 const DEFAULT_QUEUE_BOUND = 10_000
 const FILLED_IDS_BOUND = 100_000

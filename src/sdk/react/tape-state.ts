@@ -1,6 +1,6 @@
 import { book, type Gap, type StockState, type StreamItem, type StreamState, type Update } from '../client/index.ts'
 import { isNotAfter } from '../client/position-order.ts'
-import { initialState } from '../client/stream-state.ts'
+import { initialState } from '../client/stream-types.ts'
 import { selectsStock, type TapeUnion, unite } from './tape-selection.ts'
 
 /** State of the connection, with the number of gaps in its stream and the last gap. */
