@@ -52,10 +52,8 @@ export const anyRefusal =
   'On any route: 405 for a method that Allow does not name, 408 and 431 for a request that is too slow or has too many headers, 500 for an internal error.'
 
 export const SCHEMA_REF_PREFIX = '#/components/schemas/'
-const accessTokenExample = 't.90d2b0ad92d8a1c4.1795185065.3vJmT0cV2m5Vb1yT0u0vX0T7uJm2cT8pYy1b2m5V3vI'
 const message = { $ref: `${SCHEMA_REF_PREFIX}message` }
-const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
-const exportLine = { anyOf: [update, { $ref: `${SCHEMA_REF_PREFIX}Receipt` }] }
+const exportLine = { anyOf: ['update', 'Receipt'].map((name) => ({ $ref: SCHEMA_REF_PREFIX + name })) }
 
 export const jsonContent = (schema: z.ZodType, example?: unknown): Media => ({
   'application/json': { schema: { $ref: `${SCHEMA_REF_PREFIX}${schemaRegistry.get(schema)?.id}` }, example },
@@ -66,7 +64,6 @@ const textContent = { schema: { type: 'string' } }
 const [transfer, seal, retract] = (['transfer', 'seal', 'retract'] as const).map((type) => examplesOf(type)[0])
 const [snapshot] = examplesOf('snapshot')
 const { type: _type, id: _id, ...tokenState } = snapshot ?? { type: '' }
-const record = snapshot?.token
 
 const symbolParameter = {
   symbol: {
@@ -177,7 +174,7 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     description: 'Exactly the list answer of the Tokenized Stocks Read API, as last read.',
     requestHeaders: etagRequestHeaders,
     answer: 'The list.',
-    content: jsonContent(TokenList, { tokens: [record] }),
+    content: jsonContent(TokenList, { tokens: [snapshot?.token] }),
     headers: { ETag: 'The version of the list.', Age: 'Seconds since the list was read.' },
     otherAnswers: [notModified],
     refusals: [401, 403, 503],
@@ -197,7 +194,10 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     description:
       'Takes an API key as "Authorization: Bearer …" and returns an access token that opens connections for a minute, as key=… in a URL: a page needs no API key in the URL of its EventSource. Without required API keys the answer is 404.',
     answer: 'The access token, and when it expires.',
-    content: jsonContent(AccessToken, { token: accessTokenExample, expires_at: '2026-11-20T14:31:05.000Z' }),
+    content: jsonContent(AccessToken, {
+      token: 't.90d2b0ad92d8a1c4.1795185065.3vJmT0cV2m5Vb1yT0u0vX0T7uJm2cT8pYy1b2m5V3vI',
+      expires_at: '2026-11-20T14:31:05.000Z',
+    }),
     refusals: [401, 403, 404],
     curl: `curl -s -X POST -H 'authorization: Bearer <key>' ${ORIGIN}/v1/token`,
   },
