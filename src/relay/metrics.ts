@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
 import { version } from '../lib/version.ts'
-import { followedKeys, keyEventOf } from '../protocol/key-life.ts'
+import { followedKeys } from '../protocol/key-life.ts'
+import { keyEventOf } from '../protocol/key-messages.ts'
 import { type Movement, movementTypes, type Update } from '../protocol/updates.ts'
 
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]

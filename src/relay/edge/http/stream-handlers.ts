@@ -21,7 +21,7 @@ export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'st
     } catch (failure) {
       if (!(failure instanceof Refusal)) throw failure
       const named = formatNames.find((name) => name === (format ?? queryOf(c).get('format')))
-      return sendRefusal(c, failure, named && formatOf(named).refusesInWords ? 'text' : 'json')
+      return sendRefusal(c, failure, named && formatOf(named).isForPeople ? 'text' : 'json')
     }
   }
   return {

@@ -1,4 +1,5 @@
-import { followedKeys, keyEventOf } from '../../../protocol/key-life.ts'
+import { followedKeys } from '../../../protocol/key-life.ts'
+import { keyEventOf } from '../../../protocol/key-messages.ts'
 import type { HourScore } from '../../../protocol/service-status.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
