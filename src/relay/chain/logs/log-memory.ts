@@ -1,3 +1,4 @@
+import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Ingest } from '../../../protocol/fields.ts'
 import { type DecodedEvent, decodeLog } from './event-decoder.ts'
@@ -98,7 +99,7 @@ export class LogMemory {
   #add(received: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, changed: ChangedFrom): boolean {
     const { log, via } = received
     if (log.blockNumber <= this.#settled) return false
-    const block = this.#blockOf(log.blockNumber)
+    const block = getOrAdd(this.#blocks, log.blockNumber, () => new Map<string, KnownLog[]>())
     const transaction = block.get(log.transactionHash)
     if (!transaction) {
       // An array literal reserves memory for its one element. An empty array that grows reserves memory for 17.
@@ -126,15 +127,6 @@ export class LogMemory {
     const { decoded } = transaction[at] ?? {}
     if (decoded && isFarRelated(decoded)) this.#farRelated.add(transaction)
     changed.set(transaction, Math.min(at, changed.get(transaction) ?? at))
-  }
-
-  #blockOf(number: number): Map<string, KnownLog[]> {
-    let block = this.#blocks.get(number)
-    if (!block) {
-      block = new Map()
-      this.#blocks.set(number, block)
-    }
-    return block
   }
 
   #count(): void {
