@@ -166,9 +166,8 @@ const withAddresses = (known: readonly Hex[]) => (lists: Observable<PolledList |
     scan(
       ({ addresses: before }: AddressedList, list): AddressedList => {
         // A long list is in parts, and only the last part names all tokens.
-        if (!list || list.more) return { list, addresses: before }
-        const listed = list.all?.order ?? list.tokens.map(({ address }) => address)
-        const addresses = (list.partial ? [...new Set([...before, ...listed])] : [...listed]).sort()
+        if (!list?.order) return { list, addresses: before }
+        const addresses = (list.partial ? [...new Set([...before, ...list.order])] : [...list.order]).sort()
         return { list, addresses: isSameList(before, addresses) ? before : addresses }
       },
       { list: null, addresses: known },

@@ -4,7 +4,6 @@ import type { Hex } from '../../../lib/hex.ts'
 import { failureReason, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
 import { chunk, inTurns, runInTurns } from '../../../lib/turns.ts'
 import type { WriteLine } from '../../log-lines.ts'
-import { isSameList, type ListedAddresses } from './list-diff.ts'
 import { type ListedToken, type ParsedList, parseListInSteps } from './list-parser.ts'
 
 /** Fetches the list. `last` is the last answer that could be parsed, and is returned if the server answers 304. */
@@ -46,18 +45,17 @@ type Options = {
   readonly onRead?: (outcome: 'ok' | 'failed', tokens: number) => void
 }
 
-/** A list or a part of one. `partial`: missing tokens may still be listed. `more`: parts follow. `all`: set in the last part. */
+/** A list or a part of one. */
 export type PolledList = {
   readonly tokens: readonly ListedToken[]
+  /** Whether the tokens that the list omits may still be listed. */
   readonly partial: boolean
-  readonly more?: boolean
-  readonly all?: ListedAddresses
+  /** The addresses of the whole list, in its last part; null if parts follow. */
+  readonly order: readonly Hex[] | null
 }
 
-/** A list that was read. If none was, `tokens` is null, and only time has passed for the tokens in `unread` (by default all). */
-export type ListReading =
-  | (Omit<PolledList, 'partial'> & { readonly partial?: boolean })
-  | { readonly tokens: null; readonly unread?: readonly Hex[] }
+/** A list that was read. If none was, `tokens` is null, and only time has passed for the tokens in `unread`. */
+export type ListReading = PolledList | { readonly tokens: null; readonly unread: readonly Hex[] }
 
 /** Emits the list at every refresh, or null if the list cannot be read and the last good one stays in use. */
 export function pollList(options: Options): Observable<PolledList | null> {
@@ -65,7 +63,6 @@ export function pollList(options: Options): Observable<PolledList | null> {
   return defer(() => {
     const shrinkGuard = new ShrinkGuard(options.known, clock)
     let last: (ParsedList & { readonly body: Buffer }) | null = null
-    let all: ListedAddresses = { order: [], missing: [] }
     let retryAfterMs = 0
     const accept = async (body: Buffer): Promise<readonly PolledList[]> => {
       // A list with unchanged text is not parsed again, but it counts as a confirmation.
@@ -75,12 +72,11 @@ export function pollList(options: Options): Observable<PolledList | null> {
         onUnreadable(skipped.length)
         warn('list_records_skipped', { count: skipped.length, first: skipped[0] })
       }
-      const { isConfirmed, missing } = shrinkGuard.check(tokens)
-      all = unlessSame(all, { order: [...tokens.keys()], missing })
+      const isConfirmed = shrinkGuard.confirms(tokens)
       if (!isConfirmed) warn('list_shrank', { tokens: tokens.size })
       // The tokens in this list count at once, even if known tokens are missing.
       onRead?.('ok', tokens.size)
-      return partsOf([...tokens.values()], all, !isConfirmed)
+      return partsOf(tokens, !isConfirmed)
     }
     const read = () => {
       retryAfterMs = 0
@@ -104,17 +100,15 @@ export function pollList(options: Options): Observable<PolledList | null> {
   })
 }
 
-function partsOf(tokens: readonly ListedToken[], all: ListedAddresses, partial: boolean): readonly PolledList[] {
-  if (tokens.length <= TOKENS_PER_TURN) return [{ tokens, partial }]
-  const parts = chunk(tokens, TOKENS_PER_TURN)
-  return parts.map((part, index) =>
-    index === parts.length - 1 ? { tokens: part, partial, all } : { tokens: part, partial: true, more: true },
-  )
+function partsOf(list: ParsedList['tokens'], partial: boolean): readonly PolledList[] {
+  const parts = chunk([...list.values()], TOKENS_PER_TURN)
+  // A list without tokens is one part too.
+  const last = Math.max(0, parts.length - 1)
+  return [
+    ...parts.slice(0, last).map((tokens) => ({ tokens, partial, order: null })),
+    { tokens: parts[last] ?? [], partial, order: [...list.keys()] },
+  ]
 }
-
-/** Returns `before` if it names the tokens of `now`, as for most lists: an identical object is quick to compare. */
-const unlessSame = (before: ListedAddresses, now: ListedAddresses): ListedAddresses =>
-  isSameList(before.order, now.order) && isSameList(before.missing, now.missing) ? before : now
 
 /** Accepts a list that lost tokens only after enough equal answers over enough time, so that a broken list delists no token. */
 class ShrinkGuard {
@@ -129,14 +123,14 @@ class ShrinkGuard {
     this.#clock = clock
   }
 
-  check(tokens: ParsedList['tokens']): { readonly isConfirmed: boolean; readonly missing: readonly Hex[] } {
-    const missing = tokens === this.#known ? [] : [...this.#known.keys()].filter((address) => !tokens.has(address))
-    const hasLostTokens = tokens.size === 0 || missing.length > 0
+  confirms(tokens: ParsedList['tokens']): boolean {
+    const isKnown = tokens === this.#known
+    const hasLostTokens = tokens.size === 0 || (!isKnown && [...this.#known.keys()].some((address) => !tokens.has(address)))
     const isConfirmed = !hasLostTokens || this.#confirm(tokens)
     if (isConfirmed) this.#candidate = null
     // New tokens of an unconfirmed list are listed at once, so a later list may omit them only with a confirmation.
     this.#known = isConfirmed ? tokens : new Set([...this.#known.keys(), ...tokens.keys()])
-    return { isConfirmed, missing }
+    return isConfirmed
   }
 
   #confirm(candidate: ParsedList['tokens']): boolean {
