@@ -7,6 +7,21 @@ export type Publication = { readonly draft: Draft; readonly fact: PublishedFact 
 
 export const NOTHING: readonly Publication[] = []
 
+/** What one step of a reduction publishes, and the numbers of received logs that it does not publish, by reason. */
+export type EventOutput = {
+  readonly publications: readonly Publication[]
+  readonly repeated?: number
+  readonly unlisted?: number
+  readonly unreadable?: number
+}
+
+/** Ends a part of a reduction. That part is written by itself, and the rest takes another turn of the event loop. */
+export const NEXT_TURN = Symbol('next turn')
+export type Outputs = Iterable<EventOutput | typeof NEXT_TURN>
+
+/** Limit of the updates that one turn of the event loop publishes and writes. For each, that takes ten times as long as folding a log. */
+export const PUBLISHED_PER_TURN = 500
+
 export const withoutFacts = (drafts: readonly Draft[]): readonly Publication[] => drafts.map((draft) => ({ draft, fact: null }))
 
 /** Appends publications one by one: a single `push` with thousands of arguments would overflow the stack. */
