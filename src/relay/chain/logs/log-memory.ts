@@ -3,7 +3,7 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { Ingest } from '../../../protocol/fields.ts'
 import { type DecodedEvent, decodeLog } from './event-decoder.ts'
 import { type DecodedLog, foldAlone, foldLogs, isFarRelated, isRelated } from './fold-logs.ts'
-import type { Log } from './log-parser.ts'
+import { hasContent, type Log } from './log-parser.ts'
 
 export type ReceivedLogs = { readonly logs: readonly Log[]; readonly via: Ingest['source']; readonly receivedAt: number }
 
@@ -113,7 +113,7 @@ export class LogMemory {
     const known = transaction[index]
     const isNew = known?.log.logIndex !== log.logIndex
     // A polled log never replaces a known one: two nodes behind one URL that disagree would cause a change at each poll.
-    if (!isNew && (via !== 'pendingLogs' || isSameLog(known.log, log))) return false
+    if (!isNew && (via !== 'pendingLogs' || hasContent(known.log, log))) return false
     const added = knownLogOf(received, isNew)
     const at = isNew ? index + 1 : index
     if (at === transaction.length) transaction.push(added)
@@ -183,14 +183,8 @@ function lastIndexUpTo(transaction: readonly KnownLog[], logIndex: number): numb
 
 function findSameLog(transaction: readonly KnownLog[] | undefined, log: Log): KnownLog | undefined {
   const known = transaction?.[lastIndexUpTo(transaction, log.logIndex)]
-  return known?.log.key === log.key && isSameLog(known.log, log) ? known : undefined
+  return known?.log.key === log.key && hasContent(known.log, log) ? known : undefined
 }
-
-const isSameLog = (a: Log, b: Log): boolean =>
-  a.address === b.address &&
-  a.data === b.data &&
-  a.topics.length === b.topics.length &&
-  a.topics.every((topic, index) => topic === b.topics[index])
 
 const isSameFold = (a: DecodedLog | null, b: DecodedLog): boolean =>
   a === b ||
