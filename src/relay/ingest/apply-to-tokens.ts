@@ -7,7 +7,7 @@ import { applyContractAnswer, placeReports, rollBackReports } from '../tokens/ap
 import { applyLog, applySealedBlock } from '../tokens/apply-log.ts'
 import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { delist, diffList, isSameList, listedAddresses, markListed, refreshNavs, updateNav } from '../tokens/list/list-diff.ts'
-import type { ListReading } from '../tokens/list/list-poller.ts'
+import type { PolledList } from '../tokens/list/list-poller.ts'
 import type { TokenLog } from '../tokens/log-changes.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier-history.ts'
 import { featureName } from '../tokens/pause-history.ts'
@@ -20,9 +20,7 @@ import type { IngestState } from './ingest-state.ts'
 const UNSEEN_CHAIN_MS = 10_000
 
 /** Compares a list or a part of it with the known tokens. The last part also changes the tokens that no part contains. */
-export function applyList(state: IngestState, list: ListReading, moment: Moment): readonly Draft[] {
-  if (!list.tokens) return applyChanges(state, refreshNavs(state.tokens, list.unread, moment))
-  const { tokens, partial, order } = list
+export function applyList(state: IngestState, { tokens, partial, order }: PolledList, moment: Moment): readonly Draft[] {
   if (state.chainSeenAt !== null && moment.at - state.chainSeenAt > UNSEEN_CHAIN_MS) state.position = UNKNOWN_POSITION
   const drafts = applyChanges(state, diffList(state.tokens, tokens, { ...moment, at: state.position }))
   if (!order) return drafts
@@ -35,6 +33,10 @@ export function applyList(state: IngestState, list: ListReading, moment: Moment)
   if (!state.listOrder || !isSameList(state.listOrder, known)) state.listOrder = known
   return [...drafts, ...delisted, ...applyChanges(state, refreshNavs(state.tokens, missing, moment))]
 }
+
+/** Called when the list could not be read. Only time has passed for its tokens. */
+export const applyUnreadList = (state: IngestState, addresses: readonly Hex[], moment: Moment): readonly Draft[] =>
+  applyChanges(state, refreshNavs(state.tokens, addresses, moment))
 
 /** Marks these tokens as listed, because the relay receives their logs from now on. */
 export const applySubscribed = (state: IngestState, addresses: readonly Hex[], moment: Moment): readonly Draft[] =>

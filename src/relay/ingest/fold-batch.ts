@@ -3,14 +3,17 @@ import type { LogMemory, PendingLog, ReceivedLogs } from '../chain/logs/log-memo
 import type { Log } from '../chain/logs/log-parser.ts'
 import type { PoolsRead } from '../chain/pools/pool-poller.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
-import type { ListReading } from '../tokens/list/list-poller.ts'
+import type { PolledList } from '../tokens/list/list-poller.ts'
 import type { BatchTimes } from './batch-values.ts'
 import type { DecodedBlock } from './facts/settle-block.ts'
 
 /** The events of one turn of the event loop, and the time of the turn. */
 export type Batch<Event> = BatchTimes & { readonly events: readonly Event[] }
 
-export type IngestEvent = ChainEvent | ContractAnswer | PoolsRead | ({ readonly type: 'list' } & ListReading)
+/** `list` is a list or a part of one, or null if the list could not be read. */
+type ListEvent = { readonly type: 'list'; readonly list: PolledList | null }
+
+export type IngestEvent = ChainEvent | ContractAnswer | PoolsRead | ListEvent
 
 export type FoldedEvent =
   | Exclude<IngestEvent, { type: 'logs' | 'sealed' }>

@@ -1,3 +1,4 @@
+import { chunk } from '../../lib/turns.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Draft, DraftOf } from '../../protocol/updates.ts'
 import type { PublishedFact } from './facts/fact.ts'
@@ -18,6 +19,18 @@ export type EventOutput = {
 /** Ends a part of a reduction. That part is written by itself, and the rest takes another turn of the event loop. */
 export const NEXT_TURN = Symbol('next turn')
 export type Outputs = Iterable<EventOutput | typeof NEXT_TURN>
+
+/** Returns the outputs of a long list, whose parts take one turn each. */
+export function* outputsOfParts<Item>(
+  items: readonly Item[],
+  perTurn: number,
+  outputOf: (part: readonly Item[]) => EventOutput,
+): Outputs {
+  for (const [index, part] of chunk(items, perTurn).entries()) {
+    if (index > 0) yield NEXT_TURN
+    yield outputOf(part)
+  }
+}
 
 /** Limit of the updates that one turn of the event loop publishes and writes. For each, that takes ten times as long as folding a log. */
 export const PUBLISHED_PER_TURN = 500

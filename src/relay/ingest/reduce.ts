@@ -12,6 +12,7 @@ import {
   statusNote,
   tokenNotes,
 } from '../tape/notes.ts'
+import { listedAddresses } from '../tokens/list/list-diff.ts'
 import {
   advancePosition,
   applyFirstHead,
@@ -20,6 +21,7 @@ import {
   applyReorg,
   applySubscribed,
   applyTokenAnswer,
+  applyUnreadList,
   markHole,
 } from './apply-to-tokens.ts'
 import { type Moment, openMoment } from './batch-values.ts'
@@ -38,6 +40,7 @@ import {
   NEXT_TURN,
   NOTHING,
   type Outputs,
+  outputsOfParts,
   PUBLISHED_PER_TURN,
   type Publication,
   place,
@@ -57,6 +60,9 @@ export type Reduction = {
   /** Steady time at which the oldest open key was published; null without open keys. */
   readonly oldestOpenAt: number | null
 }
+
+/** Limit of new tokens in one turn of the event loop. Each makes up to three updates, which the turn delivers together. */
+const TOKENS_PER_TURN = 66
 
 /** Applies a batch to the state, and returns its updates and notes: a large batch in parts. Uses no clock and no I/O. */
 export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Generator<Reduction, Reduction> {
@@ -116,17 +122,27 @@ function* outputsOf(state: IngestState, { updates }: ReductionPart, event: Folde
   // The updates of earlier events fill this turn.
   if (updates.length >= PUBLISHED_PER_TURN) yield NEXT_TURN
   if (event.type === 'head' || event.type === 'pendingLogs' || event.type === 'sealed') state.chainSeenAt = moment.at
-  if (event.type === 'pendingLogs') yield* publishPending(state, event, moment)
-  else if (event.type === 'sealed') yield* applySealed(state, event, moment)
-  else yield applyEvent(state, event, moment)
+  switch (event.type) {
+    case 'pendingLogs':
+      return yield* publishPending(state, event, moment)
+    case 'sealed':
+      return yield* applySealed(state, event, moment)
+    case 'subscribed':
+      return yield* outputsOfParts(event.addresses, TOKENS_PER_TURN, (part) => stepOf(applySubscribed(state, part, moment)))
+    case 'list': {
+      if (event.list) return yield stepOf(applyList(state, event.list, moment))
+      const unread = listedAddresses(state.tokens)
+      return yield* outputsOfParts(unread, TOKENS_PER_TURN, (part) => stepOf(applyUnreadList(state, part, moment)))
+    }
+    default:
+      yield applyEvent(state, event, moment)
+  }
 }
 
-type EventAtOnce = Exclude<FoldedEvent, { readonly type: 'pendingLogs' | 'sealed' }>
+type EventAtOnce = Exclude<FoldedEvent, { readonly type: 'pendingLogs' | 'sealed' | 'subscribed' | 'list' }>
 
 function applyEvent(state: IngestState, event: EventAtOnce, moment: Moment): EventOutput {
   switch (event.type) {
-    case 'list':
-      return stepOf(applyList(state, event, moment))
     case 'token': {
       const { drafts, isMultiplierChanged } = applyTokenAnswer(state, event, moment)
       const corrections = isMultiplierChanged ? correctMultipliers(state, event.address, moment) : NOTHING
@@ -138,8 +154,6 @@ function applyEvent(state: IngestState, event: EventAtOnce, moment: Moment): Eve
       return stepOf(applyFrozen(state, event, moment))
     case 'pools':
       return stepOf(applyPoolAnswer(state, event, moment))
-    case 'subscribed':
-      return stepOf(applySubscribed(state, event.addresses, moment))
     case 'head': {
       const { pending, sealed, timestamp, isPushed = false } = event
       const claim = { number: pending ?? sealed ?? 0, timestamp }

@@ -1,5 +1,4 @@
 import { getOrAdd } from '../../../lib/bounded-map.ts'
-import { chunk } from '../../../lib/turns.ts'
 import type { PendingLog } from '../../chain/logs/log-memory.ts'
 import type { Log } from '../../chain/logs/log-parser.ts'
 import { advancePosition, applyPendingLog } from '../apply-to-tokens.ts'
@@ -11,9 +10,9 @@ import { applyPendingRound } from '../nav-rounds.ts'
 import {
   addAll,
   type EventOutput,
-  NEXT_TURN,
   NOTHING,
   type Outputs,
+  outputsOfParts,
   PUBLISHED_PER_TURN,
   type Publication,
   withoutFacts,
@@ -28,10 +27,7 @@ type PendingLogs = { readonly pendingLogs: readonly PendingLog[]; readonly repea
 /** Publishes new pre-confirmed logs, and amends known keys. Thousands of logs take several turns. */
 export function* publishPending(state: IngestState, { pendingLogs, repeated }: PendingLogs, moment: Moment): Outputs {
   const hasOtherKeys = otherKeysIn(state.ledger)
-  for (const [index, part] of chunk(pendingLogs, PUBLISHED_PER_TURN).entries()) {
-    if (index > 0) yield NEXT_TURN
-    yield publishPart(state, part, hasOtherKeys, moment)
-  }
+  yield* outputsOfParts(pendingLogs, PUBLISHED_PER_TURN, (part) => publishPart(state, part, hasOtherKeys, moment))
   yield { publications: NOTHING, repeated }
 }
 

@@ -3,21 +3,12 @@ import { withJitter } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { failureReason, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
 import { chunk, inTurns, runInTurns } from '../../../lib/turns.ts'
+import { UpstreamError } from '../../chain/rpc/upstream-error.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import { type ListedToken, type ParsedList, parseListInSteps } from './list-parser.ts'
 
 /** Fetches the list. `last` is the last answer that could be parsed, and is returned if the server answers 304. */
 export type FetchList = (last: Buffer | null) => Promise<Buffer>
-
-class ListFetchError extends Error {
-  /** Wait in ms that the server of the list asks for; zero or less for none. */
-  readonly retryAfterMs: number
-
-  constructor(message: string, retryAfterMs: number) {
-    super(message)
-    this.retryAfterMs = retryAfterMs
-  }
-}
 
 const DEADLINE_MS = 10_000
 /** Limit of the answer after decompression: about 13,000 real records. A longer answer is refused. */
@@ -54,9 +45,6 @@ export type PolledList = {
   readonly order: readonly Hex[] | null
 }
 
-/** A list that was read. If none was, `tokens` is null, and only time has passed for the tokens in `unread`. */
-export type ListReading = PolledList | { readonly tokens: null; readonly unread: readonly Hex[] }
-
 /** Emits the list at every refresh, or null if the list cannot be read and the last good one stays in use. */
 export function pollList(options: Options): Observable<PolledList | null> {
   const { fetch, stocksRefreshMs, clock, random, warn, onUnreadable, onRead } = options
@@ -84,7 +72,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
         mergeMap(accept),
         inTurns((parts) => parts),
         catchError((failure: unknown) => {
-          if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
+          if (failure instanceof UpstreamError) retryAfterMs = failure.retryAfterMs ?? 0
           onRead?.('failed', 0)
           warn('list_unreadable', { reason: failureReason(failure) })
           return of(null)
@@ -161,10 +149,10 @@ export function fetchList(baseUrl: string, deadlineMs = DEADLINE_MS): FetchList 
     if (response.status === 304 && etag !== null && last !== null) return last
     if (response.status !== 200) {
       await response.body?.cancel()
-      throw new ListFetchError(`HTTP ${response.status}`, retryAfterOf(response.headers))
+      throw new UpstreamError('unreachable', `HTTP ${response.status}`, retryAfterOf(response.headers))
     }
     const body = await readResponseBody(response, LIST_BOUND_BYTES)
-    if (!body) throw new ListFetchError(`the list is longer than ${LIST_BOUND_BYTES} bytes`, 0)
+    if (!body) throw new UpstreamError('too_large', `the list is longer than ${LIST_BOUND_BYTES} bytes`)
     const newEtag = etagOf(response.headers)
     cached = newEtag === null ? null : { body, etag: newEtag }
     return body
@@ -177,7 +165,7 @@ function etagOf(headers: Headers): string | null {
   return etag.length <= ETAG_BOUND_CHARS && /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : null
 }
 
-/** Returns the wait in ms. A date is compared with the answer's own date, so that no clock has to be right. */
+/** Returns the wait in ms that the server asks for; zero or less for none. A date is compared with the answer's own date, so that no clock has to be right. */
 function retryAfterOf(headers: Headers): number {
   const retryAfter = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(retryAfter)

@@ -159,7 +159,7 @@ describe('a batch', () => {
   it('of many memos without transfers looks up each transaction once', async () => {
     const { tape } = await openTape()
     const { state, publish } = await openReducer(tape)
-    await publish({ type: 'list', ...polledList(parsedList(apple())) }, { type: 'subscribed', addresses: [address] })
+    await publish({ type: 'list', list: polledList(parsedList(apple())) }, { type: 'subscribed', addresses: [address] })
     const lookUps = vi.spyOn(state.ledger, 'hasOtherKeys')
     const logs = Array.from({ length: 5 }, (_, index) => memo({ block: 5, index, tx: txHash(5, 0), address }, txHash(7)))
     const written = await publish(transactionEvent(logs))

@@ -97,7 +97,7 @@ export const holeEvent = (from: number, to: number, cursor = to): Extract<ChainE
 
 export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({
   type: 'list',
-  ...polledList(parsedList(...records)),
+  list: polledList(parsedList(...records)),
 })
 export const subscribedEvent: IngestEvent = { type: 'subscribed', addresses: [APPLE as Hex, TESLA as Hex] }
 export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): IngestEvent => ({

@@ -23,7 +23,7 @@ import {
 
 const address = APPLE as Hex
 /** The list could not be read. */
-const unreadList: IngestEvent = { type: 'list', tokens: null, unread: [address, TESLA] }
+const unreadList: IngestEvent = { type: 'list', list: null }
 const cursorEvent = (number: number): IngestEvent => ({
   type: 'cursor',
   cursor: { number, hash: blockHash(number) },
