@@ -13,6 +13,7 @@ import {
   statusNote,
   tokenNotes,
 } from '../tape/notes.ts'
+import { listedAddresses } from '../tokens/list/list-diff.ts'
 import {
   advancePosition,
   applyFirstHead,
@@ -21,6 +22,7 @@ import {
   applyReorg,
   applySubscribed,
   applyTokenAnswer,
+  applyUnreadList,
   markHole,
 } from './apply-to-tokens.ts'
 import { type Moment, openMoment } from './batch-values.ts'
@@ -33,7 +35,18 @@ import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './he
 import type { IngestState } from './ingest-state.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { applyPoolAnswer, dropQuotes, requote } from './pool-quotes.ts'
-import { addAll, forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
+import {
+  type EventOutput,
+  forAllTokens,
+  NEXT_TURN,
+  NOTHING,
+  type Outputs,
+  outputsOfParts,
+  PUBLISHED_PER_TURN,
+  type Publication,
+  place,
+  withoutFacts,
+} from './publication.ts'
 import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
 
 /** Numbers of received logs that the batch does not publish, by reason. */
@@ -49,9 +62,10 @@ export type Reduction = {
   readonly oldestOpenAt: number | null
 }
 
-type EventOutput = { readonly publications: readonly Publication[] } & Partial<LogCounts>
+/** Limit of new tokens in one turn of the event loop. Each makes up to three updates, which the turn delivers together. */
+const TOKENS_PER_TURN = 66
 
-/** Applies a batch to the state, and returns its updates and notes: a large block in parts. Uses no clock and no I/O. */
+/** Applies a batch to the state, and returns its updates and notes: a large batch in parts. Uses no clock and no I/O. */
 export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Generator<Reduction, Reduction> {
   const moment = openMoment(times, state.navStaleAfterMs)
   // A key that is open before this batch must not be evicted until its seal or retract is written.
@@ -62,12 +76,11 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
   if (!state.sessionAt) state.session = null
   for (const event of events) {
     const { chainTime } = state
-    const steps = applyEvent(state, event, moment)
-    for (let step = steps.next(); ; step = steps.next()) {
-      addOutput(part, state, step.value, moment)
-      if (step.done) break
-      yield closePart(part, state, openSeq)
-      part = openPart(state)
+    for (const output of outputsOf(state, part, event, moment)) {
+      if (output === NEXT_TURN) {
+        yield closePart(part, state, openSeq)
+        part = openPart(state)
+      } else addOutput(part, state, output, moment)
     }
     if (state.chainTime?.timestamp !== chainTime?.timestamp && !isBackfilled(event))
       addOutput(part, state, { publications: applySession(state, moment) }, moment)
@@ -101,18 +114,31 @@ function closePart({ before, updates, counts }: ReductionPart, state: IngestStat
   return { updates, notes: takeNotes(before, state), keepAfter: openSeqBefore ?? openSeq ?? undefined, counts, oldestOpenAt }
 }
 
-function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Generator<EventOutput, EventOutput> {
+function* outputsOf(state: IngestState, { updates }: ReductionPart, event: FoldedEvent, moment: Moment): Outputs {
+  // The updates of earlier events fill this turn.
+  if (updates.length >= PUBLISHED_PER_TURN) yield NEXT_TURN
   if (event.type === 'head' || event.type === 'pendingLogs' || event.type === 'sealed') state.chainSeenAt = moment.at
   switch (event.type) {
-    case 'pendingLogs': {
-      const { pending, repeated, ...step } = publishPending(state, event.pendingLogs, moment)
-      raiseHead(state, { pending })
-      return { ...step, repeated: repeated + event.repeated }
-    }
+    case 'pendingLogs':
+      return yield* publishPending(state, event, moment)
     case 'sealed':
       return yield* applySealed(state, event, moment)
-    case 'list':
-      return stepOf(applyList(state, event, moment))
+    case 'subscribed':
+      return yield* outputsOfParts(event.addresses, TOKENS_PER_TURN, (part) => stepOf(applySubscribed(state, part, moment)))
+    case 'list': {
+      if (event.list) return yield stepOf(applyList(state, event.list, moment))
+      const unread = listedAddresses(state.tokens)
+      return yield* outputsOfParts(unread, TOKENS_PER_TURN, (part) => stepOf(applyUnreadList(state, part, moment)))
+    }
+    default:
+      yield applyEvent(state, event, moment)
+  }
+}
+
+type EventAtOnce = Exclude<FoldedEvent, { readonly type: 'pendingLogs' | 'sealed' | 'subscribed' | 'list' }>
+
+function applyEvent(state: IngestState, event: EventAtOnce, moment: Moment): EventOutput {
+  switch (event.type) {
     case 'token': {
       const { drafts, isMultiplierChanged } = applyTokenAnswer(state, event, moment)
       const corrections = isMultiplierChanged ? correctMultipliers(state, event.address, moment) : NOTHING
@@ -124,8 +150,6 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
       return stepOf(applyFrozen(state, event, moment))
     case 'pools':
       return stepOf(applyPoolAnswer(state, event, moment))
-    case 'subscribed':
-      return stepOf(applySubscribed(state, event.addresses, moment))
     case 'head': {
       const { pending, sealed, timestamp, isPushed = false } = event
       const claim = { number: pending ?? sealed ?? 0, timestamp }
@@ -153,32 +177,19 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
 
 const stepOf = (drafts: readonly Draft[]): EventOutput => ({ publications: withoutFacts(drafts) })
 
-function* applySealed(
-  state: IngestState,
-  event: Extract<FoldedEvent, { type: 'sealed' }>,
-  moment: Moment,
-): Generator<EventOutput, EventOutput> {
+function* applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'sealed' }>, moment: Moment): Outputs {
   const { holes, blocks, newest, cursor, restartCursor } = event
   const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
   state.ledger.setSettled(newest, Math.min(restartCursor.number, blocks[0]?.number ?? newest))
-  let publications = holes.flatMap((hole) => applyHole(state, hole, moment))
-  let unlisted = 0
+  yield { publications: holes.flatMap((hole) => applyHole(state, hole, moment)) }
   for (const block of blocks) {
     const late = isPreconfirming || block.via === 'backfill'
-    const steps = settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
-    for (let step = steps.next(); ; step = steps.next()) {
-      addAll(publications, step.value.publications)
-      unlisted += step.value.unlisted ?? 0
-      if (step.done) break
-      yield { publications }
-      publications = []
-    }
+    yield* settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
     recordNewestSettled(state, block)
   }
   advancePosition(state, newest, Number.MAX_SAFE_INTEGER)
   raiseHead(state, { sealed: newest })
-  addAll(publications, advanceCursor(state, event, moment))
-  return { publications, unlisted }
+  yield { publications: advanceCursor(state, event, moment) }
 }
 
 function applyHole(state: IngestState, { blocks, reason }: Hole, moment: Moment): readonly Publication[] {

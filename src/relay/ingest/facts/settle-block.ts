@@ -10,7 +10,7 @@ import type { Moment } from '../batch-values.ts'
 import { advanceTime, observeBlockTime } from '../chain-time.ts'
 import type { IngestState } from '../ingest-state.ts'
 import { settleRounds } from '../nav-rounds.ts'
-import { addAll, NOTHING, type Publication, UNPLACED, withoutFacts } from '../publication.ts'
+import { addAll, NEXT_TURN, type Outputs, PUBLISHED_PER_TURN, type Publication, UNPLACED, withoutFacts } from '../publication.ts'
 import { amendment, correctMultipliers } from './amend.ts'
 import type { FactDraft, PublishedFact } from './fact.ts'
 import type { BlockContents, Settlement } from './ledger.ts'
@@ -26,41 +26,24 @@ type SettleOptions = {
   readonly settlesAllBefore: boolean
 }
 
-/** `unlisted` is the number of the block's logs that belong to unlisted tokens. Only the last part has it. */
-type SettledPart = { readonly publications: readonly Publication[]; readonly unlisted?: number }
-
 /** Tokens for which a partly readable block is complete: none. It cannot prove that a fact is missing, so it retracts nothing. */
 const NO_ADDRESSES: ReadonlySet<Hex> = new Set()
 
 const NO_CHANGES: Settlement = { retractions: [], amendments: [], additions: [], seals: [] }
 
-/** Limit of the updates of a settled block that one turn of the event loop publishes and writes. */
-const SETTLED_PER_TURN = 500
-
-/** A part without updates: the work is continued in the next turn of the event loop. */
-const pause: SettledPart = { publications: NOTHING }
-
 /**
  * Compares a sealed block with the published facts: publishes, amends, retracts and seals. A large block takes several turns, and
  * each part is written by itself. The last part has all seals, so a restart settles a partly written block again.
  */
-export function* settleBlock(
-  state: IngestState,
-  block: DecodedBlock,
-  options: SettleOptions,
-  moment: Moment,
-): Generator<SettledPart, SettledPart> {
-  const isLarge = block.decodedLogs.length > SETTLED_PER_TURN
+export function* settleBlock(state: IngestState, block: DecodedBlock, options: SettleOptions, moment: Moment): Outputs {
+  const isLarge = block.decodedLogs.length > PUBLISHED_PER_TURN
   // Decoding the logs of a large block has used up this turn.
-  if (isLarge) yield pause
+  if (isLarge) yield NEXT_TURN
   const { opening, facts, parts, queried, correctedAddresses, unlisted } = applyLogs(state, block, options, moment)
   // A block that corrects facts of other blocks is written at once: after a crash, nothing would show that an amend is missing.
   const isSplit = correctedAddresses.length === 0
-  let publications: Publication[] = [...opening]
-  if (isLarge && isSplit) {
-    yield { publications }
-    publications = []
-  }
+  yield { publications: opening, unlisted }
+  if (isLarge && isSplit) yield NEXT_TURN
   const blockField = moment.blockOf(block.number, block.hash, block.timestamp)
   const [contents, complete] = block.unreadable
     ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
@@ -68,11 +51,13 @@ export function* settleBlock(
   const settlement = isPartialReplacement(state, block)
     ? NO_CHANGES
     : state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
-  if (isLarge && isSplit) yield pause
+  if (isLarge && isSplit) yield NEXT_TURN
+  let publications: Publication[] = []
   for (const publication of publishFacts(state, settlement, blockField, moment)) {
     publications.push(publication)
-    if (publications.length < SETTLED_PER_TURN || !isSplit) continue
+    if (publications.length < PUBLISHED_PER_TURN || !isSplit) continue
     yield { publications }
+    yield NEXT_TURN
     publications = []
   }
   addAll(publications, publishSeals(state, settlement, blockField, moment))
@@ -81,7 +66,7 @@ export function* settleBlock(
   const isAffected = ({ state, draft }: PublishedFact) =>
     state === 'open' || draft.block.number < block.number || options.newest > block.number
   for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
-  return { publications, unlisted }
+  yield { publications }
 }
 
 /** Whether a partly readable block replaces a settled one. Its unreadable logs may contain any fact of the replaced block. */

@@ -12,7 +12,7 @@ import { restoreState } from '../../../../src/relay/ingest/restore-state.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import { blockHash, pendingLog, timestampOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
-import { APPLE, apple, NOON, parsedList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
+import { APPLE, apple, NOON, parsedList, polledList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
 
 export type LogPosition = {
   readonly block: number
@@ -99,7 +99,10 @@ export const holeEvent = (from: number, to: number, cursor = to): SealedChainEve
   restartCursor: { number: cursor, hash: null },
 })
 
-export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({ type: 'list', tokens: parsedList(...records) })
+export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({
+  type: 'list',
+  list: polledList(parsedList(...records)),
+})
 export const subscribedEvent: IngestEvent = { type: 'subscribed', addresses: [APPLE as Hex, TESLA as Hex] }
 export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): IngestEvent => ({
   type: 'status',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { StreamState } from '../../../../src/sdk/client/stream-state.ts'
+import type { StreamState } from '../../../../src/sdk/client/stream-types.ts'
 import { type FakeRelay, gap, heartbeat, hello, nav, type Reader, readFrom } from './fake-relay.ts'
 
 type Phase = StreamState['phase']

@@ -4,10 +4,10 @@ import { CurrentState } from '../../../../../src/relay/edge/select/current-state
 import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/resolve-symbols.ts'
 import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
-import { diffFullList } from '../../../../../src/relay/tokens/list/list-diff.ts'
 import { parseList } from '../../../../../src/relay/tokens/list/list-parser.ts'
 import type { Token } from '../../../../../src/relay/tokens/token.ts'
 import { notesOfTokens } from '../../tape/update-drafts.ts'
+import { changesOfList } from '../../tokens/stock-records.ts'
 
 type ListedToken = { readonly symbol: string; readonly address: Hex; readonly isin?: string }
 
@@ -26,12 +26,12 @@ async function viewOf(...lists: (readonly ListedToken[])[]): Promise<CurrentStat
   let known = new Map<Hex, Token>()
   for (const list of lists) {
     const records = list.map(({ symbol, address, isin }) => ({ symbol, contract_address: address, isin, decimals: 8 }))
-    const { tokens } = diffFullList(known, [...parseList(Buffer.from(JSON.stringify({ tokens: records }))).tokens.values()], {
+    const changes = changesOfList(known, [...parseList(Buffer.from(JSON.stringify({ tokens: records }))).tokens.values()], {
       now: 0,
       navStaleAfterMs: 1_000,
       at: { block: 0, logIndex: 0 },
     })
-    known = new Map([...known, ...tokens.map((token) => [token.address, token] as const)])
+    known = new Map([...known, ...changes.map(({ after }) => [after.address, after] as const)])
   }
   tape = openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
   await tape.append([], notesOfTokens(known.values()))
