@@ -8,7 +8,7 @@ export type Publication = { readonly draft: Draft; readonly fact: PublishedFact 
 
 export const NOTHING: readonly Publication[] = []
 
-/** What one step of a reduction publishes, and the numbers of received logs that it does not publish, by reason. */
+/** Publications of one step of a reduction, and the numbers of received logs that it does not publish, by reason. */
 export type EventOutput = {
   readonly publications: readonly Publication[]
   readonly repeated?: number

@@ -1,4 +1,4 @@
-import { printableText } from '../../lib/printable-text.ts'
+import { printableText } from '../../lib/text.ts'
 import type { Colour, Paint } from '../terminal-colours.ts'
 import type { Examination } from './examination.ts'
 import type { Finding } from './finding.ts'

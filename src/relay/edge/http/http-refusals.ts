@@ -1,7 +1,7 @@
 import { RequestError } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { printableText } from '../../../lib/printable-text.ts'
+import { printableText } from '../../../lib/text.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { EXPOSED_HEADERS } from '../transport/shared-headers.ts'
 import { internalError, isTemporary, RETRY_AFTER_S } from '../transport/shared-refusals.ts'
