@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { ByteBudget } from '../edge/limits/byte-budget.ts'
+import { Budget } from '../edge/limits/budget.ts'
+import { readBody } from '../edge/limits/request-body.ts'
 import { publicHeaders } from '../edge/transport/shared-headers.ts'
-import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './answer-rpc-body.ts'
-import { readBody } from './http-body.ts'
-import type { RateLimiter } from './rate-limiter.ts'
+import { answerBody, type Caller, errorReply, type Reply } from './answer-rpc-body.ts'
 import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 import { decodeText } from './rpc-request-parser.ts'
+import type { RpcContext } from './rpc-session.ts'
 
 const BODY_BOUND_BYTES = 524_288
 /** Limits of the bytes of all bodies that are being read at once, and of those of one client among them. */
@@ -17,21 +17,14 @@ const tooLarge = new RpcError(errorCodes.invalidRequest, `invalid request: a bod
 const noCapacity = limitExceeded('too many requests are being read at once; come back in a moment', 503)
 const HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store', ...publicHeaders } as const
 
-type Options = {
-  readonly backend: RpcBackend
-  readonly rates: RateLimiter
-  /** Counts the bytes of long answers that clients have not received yet. */
-  readonly unsentBudget: ByteBudget
-  readonly addressOf: (incoming: IncomingMessage) => string
-  readonly uptime: () => number
-}
+type HttpContext = Pick<RpcContext, 'backend' | 'rates' | 'unsentBudget' | 'addressOf' | 'uptime'>
 
 /** JSON-RPC over HTTP: one answer per body, with any content type. */
 export class RpcHttpHandler {
-  readonly #options: Options
-  readonly #bodies = new ByteBudget(BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES)
+  readonly #options: HttpContext
+  readonly #bodies = new Budget(BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES)
 
-  constructor(options: Options) {
+  constructor(options: HttpContext) {
     this.#options = options
   }
 

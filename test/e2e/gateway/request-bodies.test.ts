@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openApp } from '../../../src/relay/edge/http/http-app.ts'
 import { listen } from '../../../src/relay/edge/http/http-server.ts'
-import { ByteBudget } from '../../../src/relay/edge/limits/byte-budget.ts'
-import { RateLimiter } from '../../../src/relay/gateway/rate-limiter.ts'
+import { Budget } from '../../../src/relay/edge/limits/budget.ts'
+import { RateLimiter } from '../../../src/relay/edge/limits/rate-limiter.ts'
 import { RpcHttpHandler } from '../../../src/relay/gateway/rpc-http-handler.ts'
 import { formatRequest, openRawConnection } from '../../integration/http/raw-connection.ts'
 import { openTestStack, type TestStack } from '../../support/test-stack.ts'
@@ -148,10 +148,15 @@ describe('a slow body', () => {
   /** A connection to a server with short deadlines. */
   async function openServer() {
     const { answers, chainState } = openAnswers()
-    const unsentBudget = new ByteBudget(2 ** 20)
-    const shared = { rates: new RateLimiter(1_000), unsentBudget, addressOf: () => 'address', uptime: () => 0 }
+    const unsentBudget = new Budget(2 ** 20)
+    const shared = {
+      rates: new RateLimiter({ perSecond: 1_000, atOnce: 1_000 }),
+      unsentBudget,
+      addressOf: () => 'address',
+      uptime: () => 0,
+    }
     const rpcHttp = new RpcHttpHandler({ backend: { answers, chainState }, ...shared })
-    const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
+    const streams = { edge: { clients: { isDraining: false } }, authorize: () => null } as never
     const app = openApp({
       ...{ streams, listCacheControl: '', loadDocuments: async () => new Map(), metrics: async () => '', metricsToken: undefined },
       nodeRoutes: [{ id: 'rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }],

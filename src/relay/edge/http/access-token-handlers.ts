@@ -1,7 +1,7 @@
-import { apiKeyRequired, bearerTokenOf } from '../limits/authorizer.ts'
+import { bearerTokenOf } from '../limits/authorizer.ts'
+import { apiKeyRequired, noApiKeys } from '../limits/refusals.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { type Handlers, sendJson } from './handler-basics.ts'
-import { noApiKeys } from './http-refusals.ts'
 
 /** Exchanges an API key for an access token, so that a page needs no key in its URLs. A token cannot renew itself. */
 export const accessTokenHandlers = ({ keys }: StreamServices): Handlers<'accessToken'> => ({

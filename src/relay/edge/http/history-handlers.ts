@@ -2,13 +2,13 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { refuseUnknown } from '../../../protocol/parameters/read-parameters.ts'
-import { Refusal } from '../../../protocol/refusal.ts'
 import { formatOf } from '../../../protocol/transports.ts'
 import { readFact } from '../history/fact-life.ts'
 import { exportHeaders, openExport } from '../history/history-export.ts'
 import { keptSinceHeaders, readPage } from '../history/history-page.ts'
 import { readHistoryQuery } from '../history/history-query.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
+import { badParameter } from '../limits/refusals.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { acceptsGzip } from '../transport/gzip.ts'
 import { acceptEncodingOf, authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handler-basics.ts'
@@ -31,11 +31,13 @@ export const historyHandlers = (
 ): Handlers<'events' | 'fact'> => ({
   events: async (c) => {
     const historyQuery = await readHistoryQuery(queryOf(c), edge)
-    if (historyQuery.hasReceipt) throw receiptNeedsNdjson
-    const context = { tape: edge.tape, workQueue, isGone: () => c.env.outgoing.destroyed }
-    const { texts, next } = await workQueue.run(clientAddressOf(c.env.incoming), () => readPage(context, historyQuery))
+    if (historyQuery.hasReceipt) throw badParameter('receipt', 'only an export has a receipt: add format=ndjson.')
+    const { tape } = edge
+    const context = { tape, pause: workQueue.nextSlice, isGone: () => c.env.outgoing.destroyed }
+    const read = () => readPage(context, tape.epoch, historyQuery)
+    const { texts, next } = await workQueue.run(clientAddressOf(c.env.incoming), read)
     // The headers are set after the read, so that they include evictions during the read.
-    for (const [name, value] of Object.entries(keptSinceHeaders(edge.tape))) c.header(name, value)
+    for (const [name, value] of Object.entries(keptSinceHeaders(tape))) c.header(name, value)
     return sendJson(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)
   },
   fact: (c) => {
@@ -43,10 +45,6 @@ export const historyHandlers = (
     const { key, texts, stage } = readFact(c.req.param('key') ?? '', edge)
     return sendJson(c, `{"key":"${key}","events":[${texts.join(',')}],"stage":"${stage}"}`)
   },
-})
-
-const receiptNeedsNdjson = new Refusal(400, 'bad_parameter', 'receipt: only an export has a receipt: add format=ndjson.', {
-  parameter: 'receipt',
 })
 
 /** Whether a request asks for lines instead of a page. The `Accept` header counts only if the URL names no format. */

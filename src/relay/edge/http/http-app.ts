@@ -7,15 +7,15 @@ import { type RouteId, routeIds, routes } from '../../../protocol/routes.ts'
 import type { Config } from '../../config/config.ts'
 import type { Metrics } from '../../metrics.ts'
 import { LongWorkQueue } from '../limits/long-work-queue.ts'
+import * as refusals from '../limits/refusals.ts'
 import type { StreamServices } from '../live/edge-context.ts'
+import { sendRefusal } from '../transport/send-refusal.ts'
 import { EXPOSED_HEADERS } from '../transport/shared-headers.ts'
-import { internalError } from '../transport/shared-refusals.ts'
 import { accessTokenHandlers } from './access-token-handlers.ts'
 import { ASSET_PATTERN, boardHandlers } from './board-handlers.ts'
 import { documentHandlers, type LoadDocuments } from './document-handlers.ts'
 import { authorizedQuery, type Env, type Handlers } from './handler-basics.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
-import { methodNotAllowed, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
 import { type EdgeServer, listen } from './http-server.ts'
 import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
 import { streamHandlers } from './stream-handlers.ts'
@@ -50,7 +50,7 @@ export function openHttpEdge({ config, streams, parts, metrics, ...reports }: Ht
     metricsToken: edge.metricsToken,
     onlyServiceRoutes: own.role === 'ingest',
   })
-  const refusal = own.role === 'ingest' ? onlyIngests : null
+  const refusal = own.role === 'ingest' ? refusals.onlyIngests : null
   const webSocketRoutes = parts.flatMap((part) => part.webSocketRoutes)
   const address = {
     host: own.host,
@@ -96,7 +96,7 @@ export function openApp(options: Options): Hono<Env> {
   const served = { ...first, ...others } satisfies Handlers<Exclude<RouteId, PartRoute>>
   const servicePaths: readonly string[] = serviceRoutes.map((id) => routes[id].path)
   if (onlyServiceRoutes)
-    app.use('*', async (c, next) => (servicePaths.includes(c.req.path) ? await next() : sendRefusal(c, onlyIngests)))
+    app.use('*', async (c, next) => (servicePaths.includes(c.req.path) ? await next() : sendRefusal(c, refusals.onlyIngests)))
   register(app, first)
   app.get(ASSET_PATTERN, asset)
   app.use(
@@ -113,11 +113,11 @@ export function openApp(options: Options): Hono<Env> {
   })
   register(app, others)
   refuseOtherMethods(app, served)
-  app.notFound((c) => sendRefusal(c, unknownPath))
+  app.notFound((c) => sendRefusal(c, refusals.unknownPath))
   app.onError((failure, c) => {
     if (failure instanceof Refusal) return sendRefusal(c, failure)
     streams.warn('request_failed', { path: c.req.path, reason: String(failure) })
-    return sendRefusal(c, internalError)
+    return sendRefusal(c, refusals.internalError)
   })
   return app
 }
@@ -146,7 +146,7 @@ function refuseOtherMethods(app: Hono<Env>, served: Partial<Handlers>): void {
   const refuse = (pattern: string, allow: string, advice = 'use GET.') =>
     app.all(pattern, (c) => {
       c.header('allow', allow)
-      return sendRefusal(c, methodNotAllowed(c.req.method, advice))
+      return sendRefusal(c, refusals.methodNotAllowed(c.req.method, advice))
     })
   for (const id of routeIds) {
     const { method, otherMethods } = routes[id]

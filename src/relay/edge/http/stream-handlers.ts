@@ -5,8 +5,8 @@ import { Refusal } from '../../../protocol/refusal.ts'
 import { DEFAULT_FORMAT, type FormatName, formatNames, formatOf, negotiableFormats } from '../../../protocol/transports.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { openStream, streamHeadersOf } from '../live/http-stream.ts'
+import { sendRefusal } from '../transport/send-refusal.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf } from './handler-basics.ts'
-import { sendRefusal } from './http-refusals.ts'
 
 export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'streamOne' | 'tail'> {
   const stream = (c: Context<Env>, symbols: string | null, format?: 'text'): Response => {

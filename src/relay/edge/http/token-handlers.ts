@@ -8,10 +8,11 @@ import { globalTypes, updateTypes } from '../../../protocol/updates.ts'
 import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
+import { noList, unknownSymbol } from '../limits/refusals.ts'
 import type { EdgeContext, StreamServices } from '../live/edge-context.ts'
 import { SNAPSHOTS_PER_TURN, tokensOf } from '../live/session-start.ts'
 import type { CurrentState } from '../select/current-state.ts'
-import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/resolve-symbols.ts'
+import { resolveKnownSymbols, resolveSymbols } from '../select/resolve-symbols.ts'
 import { snapshotOf } from '../select/snapshot.ts'
 import { RepeatedBody, varyHeaders } from '../transport/gzip.ts'
 import { acceptEncodingOf, etagOf, type Handlers, hasCurrent, queryOf, sendJson } from './handler-basics.ts'
@@ -25,7 +26,7 @@ function listReaderOf(current: CurrentState, now: () => number) {
   let cached: ReturnType<typeof renderList> | null = null
   return async () => {
     const { listed, listReadAt } = current
-    if (listed === null || listReadAt === null) throw listUnavailable()
+    if (listed === null || listReadAt === null) throw noList
     if (cachedFrom !== listed) cached = null
     cachedFrom = listed
     cached ??= renderList(listed)

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { ByteBudget } from '../limits/byte-budget.ts'
+import { Budget } from '../limits/budget.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { isTaken } from '../transport/socket-takeover.ts'
 
@@ -13,11 +13,11 @@ type UnsentAnswer = { readonly client: string; readonly bytes: number }
 /** The answers that are not sent completely, by connection. */
 export class UnsentAnswers {
   readonly #countRefusal: StreamServices['countRefusal']
-  readonly #budget: ByteBudget
+  readonly #budget: Budget
   readonly #pending = new WeakMap<Duplex, number>()
   readonly #held = new Map<Duplex, Map<ServerResponse, UnsentAnswer>>()
 
-  constructor(countRefusal: StreamServices['countRefusal'], budget = new ByteBudget(BOUND_BYTES, PER_CLIENT_BOUND_BYTES)) {
+  constructor(countRefusal: StreamServices['countRefusal'], budget = new Budget(BOUND_BYTES, PER_CLIENT_BOUND_BYTES)) {
     this.#countRefusal = countRefusal
     this.#budget = budget
   }

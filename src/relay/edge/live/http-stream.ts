@@ -3,9 +3,10 @@ import type { Socket } from 'node:net'
 import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../../protocol/parameters/selection.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { contentTypeOf, type FormatName, formatOf, variantsOf } from '../../../protocol/transports.ts'
+import { browserRetryMs, lagging } from '../limits/refusals.ts'
 import { resolveKnownSymbols } from '../select/resolve-symbols.ts'
+import { sendRawRefusal } from '../transport/send-refusal.ts'
 import { publicHeaders, safetyHeaders } from '../transport/shared-headers.ts'
-import { lagging, sendRawRefusal } from '../transport/shared-refusals.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/socket-takeover.ts'
 import type { StreamServices } from './edge-context.ts'
@@ -20,9 +21,8 @@ const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000
 /** A browser reconnects after this time if other processes serve the same tape. */
 const OTHERS_RETRY_MS = 500
-/** Times after which a refused browser retries: a short one if the relay will soon be ready, a long one if the relay is full. */
-const SOON_RETRY_MS = 2_000
-const OVERLOAD_RETRY_MS = 30_000
+/** The kernel asks a silent client whether it is there, after this time and some retries, if the stream has no heartbeats. */
+const KEEP_ALIVE_DELAY_MS = 60_000
 
 /** A request for a stream. `format` is set if the path determines it. */
 export type StreamRequest = {
@@ -60,21 +60,11 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
 
 /** Returns a temporary refusal as a browser's EventSource needs it; null if the client gets the status of the refusal. */
 function refusalEvent({ code, reason, message }: Refusal, { edge }: StreamServices, request: StreamRequest): string | null {
-  const retryMs = retryMsByReason[reason]
+  const retryMs = browserRetryMs[reason]
   if (!isEventSource(request) || retryMs === undefined) return null
   // The load balancer passes this status to another process.
   if (reason === 'going_away' && edge.isOneOfMany) return null
   return `retry: ${retryMs}\n\ndata: ${JSON.stringify({ type: 'error', code, reason, message })}\n\n`
-}
-
-/** The temporary refusals, with the time after which a browser retries. */
-const retryMsByReason: Readonly<Record<string, number>> = {
-  no_list: SOON_RETRY_MS,
-  going_away: SOON_RETRY_MS,
-  lagging: SOON_RETRY_MS,
-  full: OVERLOAD_RETRY_MS,
-  too_many_connections: OVERLOAD_RETRY_MS,
-  too_many_selections: OVERLOAD_RETRY_MS,
 }
 
 /** Whether a request is that of a browser's EventSource, or similar: for a stream of SSE, with SSE in its `Accept` header. */
@@ -86,7 +76,7 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   const { incoming, outgoing } = request
   const { choice, options, since } = resolved
   const address = clientAddressOf(incoming)
-  const refusal = () => edge.hub.refusal({ tokens: choice.tokens, options }, address)
+  const refusal = () => edge.clients.refusal(address) ?? edge.hub.selectionRefusal({ tokens: choice.tokens, options })
   const refused = refusal()
   if (refused) throw refused
   const socket = takeOver(incoming, outgoing)
@@ -117,15 +107,16 @@ function runStream({ edge, random, createConnectionId }: StreamServices, stream:
   const transport = query.events === 'named' ? named : usual
   const outlet = new ResponseOutlet(socket)
   const listener = new Listener({
-    ...{ id: createConnectionId(), transport, address, outlet, heartbeatMs, options },
-    uptime: edge.uptime(),
+    ...{ id: createConnectionId(), transport, address, outlet, heartbeatMs, selection: { tokens: choice.tokens, options } },
+    ...{ host: edge.hub, patience: edge.patience, uptime: edge.uptime() },
   })
-  listener.tokens = choice.tokens
+  // Without heartbeats and updates, nothing else shows that a client has vanished.
+  if (heartbeatMs === null) socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
   socket.write(`${responseHeadOf(format, edge.wallTime())}${preface(retryMs)}`)
-  const remove = () => edge.hub.remove(listener)
+  const remove = () => edge.clients.remove(listener)
   socket.on('close', remove).on('error', remove)
-  const exceeded = edge.hub.add(listener)
-  if (exceeded) return edge.hub.disconnect(listener, exceeded)
+  const exceeded = edge.clients.add(listener)
+  if (exceeded) return edge.clients.disconnect(listener, exceeded)
   const { snapshot = true } = query
   const onGap = query.on_gap ?? 'replay'
   const subscription = { since, snapshot, onGap, rejected: choice.rejected }

@@ -2,17 +2,18 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isWithin, type RecurringWindow } from '../../../lib/fault-settings.ts'
 import { version } from '../../../lib/version.ts'
-import { closeCodeOf } from '../../../protocol/close-codes.ts'
+import { transports } from '../../../protocol/transports.ts'
 import { randomTokenSecret } from '../../config/api-key-settings.ts'
 import type { Config } from '../../config/config.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { Metrics } from '../../metrics.ts'
 import { demoNote } from '../../tape/notes.ts'
-import type { Entry } from '../../tape/tape.ts'
+import type { Patience } from '../clients/client.ts'
+import { Clients } from '../clients/clients.ts'
 import { ApiKeyRing } from '../limits/api-key-ring.ts'
-import { apiKeyRequired, createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
+import { createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
 import { clientAddressOf } from '../limits/client-address.ts'
-import { SentTotals } from '../limits/sent-totals.ts'
+import { apiKeyRequired } from '../limits/refusals.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
 import { CurrentState } from '../select/current-state.ts'
 import type { EdgeContext, StreamServices } from './edge-context.ts'
@@ -21,6 +22,8 @@ import { openReadiness } from './readiness.ts'
 
 const HEARTBEAT_CHECK_MS = 250
 const ABSENCE_CHECK_MS = 100
+/** A backlog of more than this many times MAX_BACKLOG ends the connection at once, without BACKLOG_PATIENCE. */
+const AT_ONCE_FACTOR = 16
 /** Limit of the time for which an update waits to share one write with later ones: Node receives a burst in a few reads. */
 const BATCH_DELAY_BOUND_MS = 10
 
@@ -43,18 +46,16 @@ type LiveInputs = {
 export function openLiveEdge(inputs: LiveInputs) {
   const { config, tape, isCut, wallTime, random, warn, log } = inputs
   const current = new CurrentState(tape, isCut)
-  const revocations: ((clients: ReadonlySet<string>) => void)[] = []
   const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
-  const onRevoked = (clients: ReadonlySet<string>) => {
-    for (const revoke of revocations) revoke(clients)
-  }
+  const onRevoked = (revoked: ReadonlySet<string>) => clients.disconnectAll(revoked)
   const needsKeys = apiKeys.length > 0 || apiKeysFile !== undefined
   const keys = needsKeys ? new ApiKeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, log, onRevoked }) : null
-  const sentTotals = new SentTotals(keys)
-  const hub = openHub(inputs, current, { keys, sentTotals })
-  revocations.push((clients) => hub.disconnectAll(clients))
+  const { workers } = config.process
+  const clients = new Clients({ ...inputs, ...config.edge, keys, workers, isOneOfMany: isOneOfMany(config) })
+  const { maxSelections } = config.edge
+  const hub = new Hub({ ...inputs, clients, current, maxSelections, batchDelayBoundMs: BATCH_DELAY_BOUND_MS })
   const streams: StreamServices = {
-    edge: openContext(inputs, current, hub),
+    edge: openContext(inputs, current, { hub, clients }),
     random,
     createConnectionId: randomUUID,
     compression: config.edge.compression,
@@ -70,22 +71,24 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
   const { isWrongChain } = streams.edge
   let isStopping = false
-  const readiness = openReadiness({ tape, current, now: inputs.now, isWrongChain, isStopping: () => isStopping || hub.isDraining })
+  const readiness = openReadiness({
+    tape,
+    current,
+    now: inputs.now,
+    isWrongChain,
+    isStopping: () => isStopping || clients.isDraining,
+  })
   const absence = config.process.faults?.gap
-  const stopAbsences = absence ? runAbsences(absence, wallTime, hub) : () => {}
-  const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
+  const stopAbsences = absence ? runAbsences(absence, wallTime, { hub, clients }) : () => {}
+  const heartbeatTimer = setInterval(() => {
+    hub.updateBacklogs()
+    void clients.sendHeartbeats()
+  }, HEARTBEAT_CHECK_MS)
   return {
     streams,
-    sentTotals,
-    current,
-    connections: hub.connectionLimits,
-    addressOf: streams.clientAddressOf,
-    limitsOf: limitsOf(keys),
-    /** Calls back with the clients whose API keys were removed. */
-    onRevoked: (revoke: (clients: ReadonlySet<string>) => void) => void revocations.push(revoke),
     /** Resolves when the first token list has been read, so that symbols can be named. */
     whenListed: whenListed(tape, current),
-    clientCount: () => hub.clientCount,
+    clientCount: () => clients.count(transports),
     unreadyReasons: readiness.reasons,
     announceStop: () => {
       isStopping = true
@@ -104,13 +107,17 @@ export function openLiveEdge(inputs: LiveInputs) {
 }
 
 /** Runs the fault `gap`: disconnects the clients in a recurring window, but not right after the start. Returns a stop function. */
-function runAbsences(window: RecurringWindow, wallTime: () => number, hub: Hub): () => void {
+function runAbsences(
+  window: RecurringWindow,
+  wallTime: () => number,
+  { hub, clients }: Pick<EdgeContext, 'hub' | 'clients'>,
+): () => void {
   let hasBeenPresent = false
   const timer = setInterval(() => {
     const isDue = isWithin(window, wallTime())
     hasBeenPresent ||= !isDue
     const isAway = isDue && hasBeenPresent
-    if (isAway !== hub.isDraining) isAway ? hub.drain() : hub.reopen()
+    if (isAway !== clients.isDraining) isAway ? hub.drain() : clients.reopen()
   }, ABSENCE_CHECK_MS)
   return () => clearInterval(timer)
 }
@@ -122,53 +129,27 @@ function keyClientOf(incoming: IncomingMessage, keys: ApiKeyRing | null): string
   return key === null ? null : keys.clientOf(key)
 }
 
-const limitsOf = (keys: ApiKeyRing | null) => (client: string) => keys?.limitsOf(client)
-
-function openHub(
-  inputs: LiveInputs,
-  current: CurrentState,
-  { keys, sentTotals }: { readonly keys: ApiKeyRing | null; readonly sentTotals: SentTotals },
-): Hub {
-  const { config, metrics, wallTime, log } = inputs
-  return new Hub({
-    ...inputs,
-    ...config.edge,
-    current,
-    limitsOf: limitsOf(keys),
-    workers: config.process.workers,
-    isOneOfMany: isOneOfMany(config),
-    batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
-    counters: {
-      connected: (transport) => {
-        metrics.listeners.inc({ transport })
-        log('client_connected', { transport })
-      },
-      disconnected: (listener, reason, aliveMs) => {
-        const { transport } = listener
-        metrics.countDisconnect(transport, reason, closeCodeOf(reason))
-        log('client_ended', { transport, reason, alive_ms: Math.round(aliveMs) })
-        sentTotals.end(listener)
-      },
-      refused: ({ transport, address }, reason) => {
-        metrics.disconnects.inc({ transport, reason, code: closeCodeOf(reason) })
-        keys?.countRefusal(address)
-      },
-      gap: (reason) => metrics.gaps.inc({ reason }),
-      delivered: countDeliveries(metrics.deliverySeconds, wallTime),
-      held: (bytes) => metrics.heldBytes.set(bytes),
-    },
-  })
-}
-
 /** Whether another machine serves on when this process stops. The workers of one machine stop together. */
 const isOneOfMany = (config: Config): boolean => config.process.role === 'edge'
 
-const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs, current: CurrentState, hub: Hub): EdgeContext => ({
+/** A burst may exceed the limit of the backlog for a while, so that it disconnects no good reader. */
+const patienceOf = ({ maxBacklogBytes, backlogPatienceMs }: Config['edge']): Patience => ({
+  maxBacklogBytes,
+  patienceMs: backlogPatienceMs,
+  atOnceBytes: AT_ONCE_FACTOR * maxBacklogBytes,
+})
+
+const openContext = (
+  { config, tape, now, wallTime, uptime, chain }: LiveInputs,
+  current: CurrentState,
+  parts: Pick<EdgeContext, 'hub' | 'clients'>,
+): EdgeContext => ({
+  ...parts,
+  patience: patienceOf(config.edge),
   heartbeatMs: config.edge.heartbeatMs,
   maxSelections: config.edge.maxSelections,
   maxReplay: config.edge.maxReplay,
-  maxBacklogBytes: config.edge.maxBacklogBytes,
-  ...{ hub, current, tape, now, wallTime, uptime },
+  ...{ current, tape, now, wallTime, uptime },
   chainId: () => chain.id,
   isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
   demo: () => config.chain.isBuiltIn || tape.note(demoNote) === true,
@@ -177,26 +158,6 @@ const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs,
   navStaleAfterMs: config.tokens.navStaleAfterMs,
   tapeRetentionMs: config.tape.tapeRetentionMs,
 })
-
-/** Measures the time from the receipt of each log to its delivery, by source. Most logs of a batch were received together. */
-function countDeliveries(histogram: Metrics['deliverySeconds'], wallTime: () => number): (entries: readonly Entry[]) => void {
-  const bySource = new Map<string, ReturnType<typeof histogram.labels>>()
-  const histogramOf = (source: string) => {
-    const known = bySource.get(source) ?? histogram.labels({ source })
-    bySource.set(source, known)
-    return known
-  }
-  return (entries) => {
-    const now = wallTime()
-    let [lastTime, seconds] = ['', 0]
-    for (const { update } of entries) {
-      if (!('ingest' in update)) continue
-      const { source, received_at } = update.ingest
-      if (received_at !== lastTime) [lastTime, seconds] = [received_at, Math.max(0, now - Date.parse(received_at)) / 1_000]
-      histogramOf(source).observe(seconds)
-    }
-  }
-}
 
 const whenListed = (tape: Pick<EdgeContext['tape'], 'follow'>, current: CurrentState): Promise<void> =>
   new Promise((resolve) => {

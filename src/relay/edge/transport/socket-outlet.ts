@@ -7,7 +7,7 @@ export interface Outlet {
   write(bytes: Buffer): void
   /** Number of bytes that were written and that the kernel has not taken yet. */
   readonly backlog: number
-  /** Number of bytes that the kernel has taken in total. */
+  /** Number of bytes that the kernel has taken in total. It never falls. */
   readonly takenBytes: number
   /** Resolves when there is room again, or when the connection has ended. */
   drained(): Promise<void>
@@ -21,6 +21,7 @@ export interface Outlet {
 /** Writes bytes unchanged to a socket, because they are already encoded, once for all listeners. */
 export abstract class SocketOutlet implements Outlet {
   protected readonly socket: Socket
+  #takenBytes = 0
 
   constructor(socket: Socket) {
     this.socket = socket
@@ -41,6 +42,12 @@ export abstract class SocketOutlet implements Outlet {
   }
 
   get takenBytes(): number {
+    // Node no longer knows what part of its last write a closed socket has taken.
+    this.#takenBytes = Math.max(this.#takenBytes, this.#measureTaken())
+    return this.#takenBytes
+  }
+
+  #measureTaken(): number {
     const { _handle } = this.socket as SocketInternals
     // `bytesWritten` of the socket would add up the socket's queue at each call.
     if (_handle?.bytesWritten === undefined) return this.socket.bytesWritten - this.socket.writableLength

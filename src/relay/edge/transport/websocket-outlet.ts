@@ -8,7 +8,7 @@ const UNANSWERED_PINGS_BOUND = 2
 
 /** Receives the events of a WebSocket by direct calls, which need 600 bytes less per connection than event listeners. */
 export interface WebSocketEvents {
-  onMessage(text: string | null): void
+  onMessage(data: unknown, isBinary: boolean): void
   onPing(): void
   onPong(): void
   onClose(): void
@@ -25,7 +25,7 @@ export class ServerWebSocket extends WebSocket {
     if (!events) return super.emit(event, ...values)
     if (event === 'message') {
       const [data, isBinary] = values
-      events.onMessage(isBinary ? null : String(data))
+      events.onMessage(data, isBinary === true)
       this.#releaseInflater()
     } else if (event === 'ping') events.onPing()
     else if (event === 'pong') events.onPong()

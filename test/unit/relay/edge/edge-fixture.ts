@@ -6,12 +6,14 @@ import { defaultSelectionOptions, type SelectionOptions } from '../../../../src/
 import { type StartPoint, startPointFromLastEventId } from '../../../../src/protocol/parameters/start-point.ts'
 import type { Transport } from '../../../../src/protocol/transports.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
+import { Clients } from '../../../../src/relay/edge/clients/clients.ts'
 import type { EdgeContext } from '../../../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../../../src/relay/edge/live/hub.ts'
 import { Listener } from '../../../../src/relay/edge/live/listener.ts'
 import { continueSession, startSession } from '../../../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/socket-outlet.ts'
+import { openMetrics } from '../../../../src/relay/metrics.ts'
 import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import { assertValidMessage } from '../../../support/message-validator.ts'
@@ -37,11 +39,16 @@ type EdgeSettings = {
   readonly existingTape?: SearchableTape
 }
 
+const metrics = openMetrics()
+const MAX_BACKLOG_BYTES = 262_144
+/** The limits of a relay with the default settings. */
+export const patience = { maxBacklogBytes: MAX_BACKLOG_BYTES, patienceMs: 5_000, atOnceBytes: 16 * MAX_BACKLOG_BYTES }
+
 /** The hub over a tape in memory, with listeners that record everything they are sent. */
 export function openEdge({
   bound = 1_000_000,
   replay = 100_000,
-  clients = 1_000,
+  clients: maxClients = 1_000,
   isOneOfMany = false,
   existingTape,
 }: EdgeSettings = {}) {
@@ -51,16 +58,15 @@ export function openEdge({
     existingTape ??
     openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
   const current = new CurrentState(tape)
-  const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
-  const bounds = {
-    maxBacklogBytes: 262_144,
-    backlogPatienceMs: 5_000,
-    maxClients: clients,
-    maxClientsPerAddress: clients,
-    maxSelections: 10,
-    batchDelayBoundMs: 0,
-  }
-  const hub = new Hub({ isOneOfMany, tape, current, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
+  const ports = { metrics, wallTime: now, uptime: now, random: () => 0.5, log: () => {} }
+  const clients = new Clients({
+    ...ports,
+    ...{ maxClients, maxClientsPerAddress: maxClients },
+    keys: null,
+    workers: 1,
+    isOneOfMany,
+  })
+  const hub = new Hub({ ...ports, clients, tape, current, maxSelections: 10, batchDelayBoundMs: 0 })
   let isClosed = false
   const append = tape.append.bind(tape)
   // A delivery may take several turns; tests look at what was sent right after an append.
@@ -71,6 +77,8 @@ export function openEdge({
   }
   const context: EdgeContext = {
     hub,
+    clients,
+    patience,
     current,
     tape,
     now,
@@ -85,16 +93,14 @@ export function openEdge({
     navStaleAfterMs: 1,
     maxSelections: 10,
     maxReplay: replay,
-    maxBacklogBytes: 262_144,
     tapeRetentionMs: 60_000,
   }
   const add = (outlet: Outlet, { tokens, options = {}, transport = 'ndjson', address = 'here', heartbeatMs }: ListenRequest) => {
     const listener = new Listener({
-      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null, uptime: now() },
-      options: { ...defaultSelectionOptions, ...options },
+      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null, uptime: now(), patience, host: hub },
+      selection: { tokens: tokens ? new Set(tokens) : null, options: { ...defaultSelectionOptions, ...options } },
     })
-    listener.tokens = tokens ? new Set(tokens) : null
-    hub.add(listener)
+    clients.add(listener)
     return listener
   }
   const listen = (request: ListenRequest = {}) => {
@@ -104,16 +110,20 @@ export function openEdge({
     const subscription = { since, snapshot: false, onGap: 'replay' as const, rejected: [] }
     listener.replayAgain = () => void continueSession(context, listener, subscription)
     const started = startSession(context, listener, subscription)
-    return { listener, started, outlet, leave: () => hub.remove(listener) }
+    return { listener, started, outlet, leave: () => clients.remove(listener) }
   }
   /** A listener that is live at once, without the messages that begin a stream. */
   const addLive = (outlet: Outlet, request: ListenRequest = {}) => hub.join(add(outlet, request))
+  const beat = () => {
+    hub.updateBacklogs()
+    return clients.sendHeartbeats()
+  }
   const close = async () => {
     hub.close()
     isClosed = true
     if (!existingTape) await tape.close()
   }
-  return { tape, hub, context, clock, listen, addLive, close }
+  return { tape, hub, clients, context, clock, listen, addLive, beat, close }
 }
 
 /** The same, closed when the test ends. */

@@ -1,0 +1,47 @@
+import { Client } from '../../../../../src/relay/edge/clients/client.ts'
+import { Clients } from '../../../../../src/relay/edge/clients/clients.ts'
+import type { UsageCounts } from '../../../../../src/relay/edge/limits/usage-counts.ts'
+import type { Outlet } from '../../../../../src/relay/edge/transport/socket-outlet.ts'
+import { openMetrics } from '../../../../../src/relay/metrics.ts'
+
+const metrics = openMetrics()
+
+type Limits = {
+  readonly maxClients: number
+  readonly maxClientsPerAddress: number
+  readonly workers?: number
+  readonly sharedUsage?: UsageCounts
+}
+
+export const openClients = (limits: Limits = { maxClients: 5, maxClientsPerAddress: 3 }, uptime = () => 0) =>
+  new Clients({ workers: 1, ...limits, ...{ keys: null, isOneOfMany: false, uptime, random: () => 0.5, metrics, log: () => {} } })
+
+/** Takes bytes when the test wants it. */
+export class ManualOutlet implements Outlet {
+  takenBytes = 0
+  backlog = 0
+
+  write({ length }: { readonly length: number }): void {
+    this.backlog += length
+  }
+
+  take(bytes: number): void {
+    this.takenBytes += bytes
+    this.backlog -= bytes
+  }
+
+  async drained(): Promise<void> {}
+
+  ping(): boolean {
+    return false
+  }
+
+  end(): void {}
+
+  cut(): void {}
+}
+
+export const patience = { maxBacklogBytes: 1_000, patienceMs: 5_000, atOnceBytes: 16_000 }
+
+export const clientAt = (address: string, outlet = new ManualOutlet()) =>
+  new Client({ transport: 'ndjson', address, outlet, heartbeatMs: null, patience, uptime: 0 })
