@@ -145,8 +145,8 @@ type RelayContext = ReturnType<typeof contextOf<RelayOptions>>
 async function openServing({ openParts = [openGateway], ...context }: RelayContext) {
   const live = openLiveEdge(context)
   const parts = openParts.map((open) => open({ ...context, ...live }))
-  measureState(context.metrics, live.streams)
-  const status = await openStatus(live.streams.edge, context.onFailure)
+  measureState(context.metrics, live.context)
+  const status = await openStatus(live.context, context.onFailure)
   const server = await openHttpEdge({ ...context, ...live, parts, status: status.read })
   const close = async () => {
     await server.close(context.config.process.drainMs)

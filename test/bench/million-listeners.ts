@@ -130,8 +130,8 @@ function byesOf(random: () => number): readonly string[] {
   const now = () => 0
   const tape = openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 1, tapeMaxMessages: 1, now, random })
   const ports = { wallTime: now, uptime: now, random, metrics: openMetrics(), log: () => {} }
-  const limits = { maxClients: MAX_CLIENTS, maxClientsPerAddress: MAX_CLIENTS, keys: null, workers: 1 }
-  const clients = new Clients({ ...ports, ...limits, isOneOfMany: true })
+  const limits = { maxClients: MAX_CLIENTS, maxClientsPerAddress: MAX_CLIENTS, maxBacklogBytes: 1, backlogPatienceMs: 0 }
+  const clients = new Clients({ ...ports, ...limits, keys: null, workers: 1, isOneOfMany: true })
   const hub = new Hub({ ...ports, clients, tape, current: new CurrentState(tape), maxSelections: 1, batchDelayBoundMs: 0 })
   const byes: string[] = []
   const outlet: Outlet = {
@@ -142,7 +142,7 @@ function byesOf(random: () => number): readonly string[] {
     ...({ id: '', transport: 'ndjson', heartbeatMs: null, uptime: 0 } as const),
     ...{ outlet, host: hub },
     selection: { tokens: null, options: defaultSelectionOptions },
-    patience: { maxBacklogBytes: 1, patienceMs: 0, atOnceBytes: 1 },
+    patience: clients.patience,
   }
   for (let nth = 0; nth < LISTENERS_PER_EDGE; nth += 1) clients.add(new Listener({ ...shared, address: `listener ${nth}` }))
   hub.drain()

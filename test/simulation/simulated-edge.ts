@@ -14,14 +14,17 @@ import { resolveKnownSymbols } from '../../src/relay/edge/select/resolve-symbols
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import type { SearchableTape } from '../../src/relay/tape/tape.ts'
+import { httpServices } from '../unit/relay/edge/edge-fixture.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
 const HEARTBEAT_CHECK_MS = 250
 const HEARTBEAT_MS = 15_000
 const REPLAY_BOUND = 100_000
 const MAX_SELECTIONS = 10
-const patience = { maxBacklogBytes: 1_048_576, patienceMs: 5_000, atOnceBytes: 16_777_216 }
-const limits = { maxClients: 10, maxClientsPerAddress: 10, keys: null, workers: 1, isOneOfMany: false }
+const limits = {
+  ...{ maxClients: 10, maxClientsPerAddress: 10, maxBacklogBytes: 1_048_576, backlogPatienceMs: 5_000 },
+  ...{ keys: null, workers: 1, isOneOfMany: false },
+}
 const metrics = openMetrics()
 
 /** The real delivery of one run of the relay, in virtual time: sessions, replays, heartbeats and history. */
@@ -39,7 +42,7 @@ export class SimulatedEdge {
     const delivery = { maxSelections: MAX_SELECTIONS, batchDelayBoundMs: 0 }
     const hub = new Hub({ ...{ clients, tape, current, wallTime: now, uptime, metrics }, ...delivery })
     this.#context = {
-      ...{ hub, clients, patience, current, tape, now, wallTime: now, uptime },
+      ...{ hub, clients, current, tape, now, wallTime: now, uptime },
       chainId: () => 1,
       isWrongChain: () => false,
       server: 'simulation',
@@ -50,6 +53,8 @@ export class SimulatedEdge {
       maxSelections: MAX_SELECTIONS,
       maxReplay: REPLAY_BOUND,
       tapeRetentionMs: 1,
+      random,
+      ...httpServices,
     }
     const sendHeartbeats = (): (() => void) =>
       clock.runAfter(HEARTBEAT_CHECK_MS, () => {
@@ -70,7 +75,7 @@ export class SimulatedEdge {
     const heartbeatMs = 1_000 * (query.heartbeat ?? HEARTBEAT_MS / 1_000)
     const listener = new Listener({
       ...{ id: 'one', transport: 'ndjson', address: 'here', outlet, selection: { tokens, options } },
-      ...{ heartbeatMs, patience, host: hub, uptime: uptime() },
+      ...{ heartbeatMs, patience: clients.patience, host: hub, uptime: uptime() },
     })
     clients.add(listener)
     const subscription = {

@@ -15,7 +15,7 @@ import { Budget } from '../edge/limits/budget.ts'
 import { RateLimiter } from '../edge/limits/rate-limiter.ts'
 import { noUpstream } from '../edge/limits/refusals.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
-import type { StreamServices } from '../edge/live/edge-context.ts'
+import type { EdgeContext } from '../edge/live/edge-context.ts'
 import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
 import type { WriteLine } from '../log-lines.ts'
 import type { Metrics } from '../metrics.ts'
@@ -46,7 +46,7 @@ const RPC_CHUNKS_BOUND = 1_024
 type GatewayInputs = {
   readonly config: Config
   readonly chain: ChainIdentity
-  readonly streams: StreamServices
+  readonly context: EdgeContext
   readonly sharedUsage?: SharedUsage | null
   readonly metrics: Metrics
   readonly now: () => number
@@ -57,18 +57,18 @@ type GatewayInputs = {
 
 /** The relay as a JSON-RPC node: forwards equal calls once, and sends logs and heads to subscribers. */
 export function openGateway(inputs: GatewayInputs) {
-  const { config, streams, uptime, sharedUsage } = inputs
-  const { clients } = streams.edge
-  const limitsOf = (client: string) => streams.keys?.limitsOf(client)
+  const { config, context, uptime, sharedUsage } = inputs
+  const { clients, keys, clientAddressOf: addressOf } = context
+  const limitsOf = (client: string) => keys?.limitsOf(client)
   const chainState = new ChainState()
   const answers = openAnswers(inputs, chainState)
   const subscriptions = openSubscriptions(inputs, answers, chainState)
-  const context: RpcContext = {
+  const rpc: RpcContext = {
     backend: { answers, chainState },
     rates: new RateLimiter({ perSecond: config.gateway.rpcRate, atOnce: BATCH_BOUND, shared: sharedUsage, limitsOf }),
     unsentBudget: new Budget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
     uptime,
-    addressOf: streams.clientAddressOf,
+    addressOf,
     clients,
     subscriptions,
     filterBudget: new Budget(Number.POSITIVE_INFINITY, FILTER_WEIGHT_BOUND),
@@ -76,7 +76,7 @@ export function openGateway(inputs: GatewayInputs) {
     heartbeatMs: config.edge.heartbeatMs,
     idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
   }
-  const http = new RpcHttpHandler(context)
+  const http = new RpcHttpHandler(rpc)
   return {
     routes: [{ id: 'rpc', handle: (incoming: IncomingMessage, outgoing: ServerResponse) => http.handle(incoming, outgoing) }],
     webSocketRoutes: [
@@ -88,7 +88,7 @@ export function openGateway(inputs: GatewayInputs) {
         refusalFor: (address: string, forbidden: Refusal | null) =>
           forbidden ?? (config.chain.upstreamRpcUrl.length === 0 ? noUpstream(NO_UPSTREAM) : clients.refusal(address)),
         accept: (webSocket: ServerWebSocket, socket: Socket, { address }: { readonly address: string }) =>
-          openRpcSession(webSocket, new WebSocketOutlet(webSocket, socket), address, context),
+          openRpcSession(webSocket, new WebSocketOutlet(webSocket, socket), address, rpc),
       },
     ],
     onChainEvent: (event: ChainEvent): void => {
@@ -121,10 +121,10 @@ function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chain
   })
 }
 
-function openSubscriptions({ streams }: GatewayInputs, answers: SharedAnswers, chainState: ChainState): Subscriptions {
+function openSubscriptions({ context }: GatewayInputs, answers: SharedAnswers, chainState: ChainState): Subscriptions {
   return new Subscriptions({
-    isListed: (address) => streams.edge.current.isListed(address),
-    hasList: () => streams.edge.current.hasTokens,
+    isListed: (address) => context.current.isListed(address),
+    hasList: () => context.current.hasTokens,
     delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
     readBlock: async (number) => {
       const call = readCall('eth_getBlockByNumber', [quantity(number), false], chainState)

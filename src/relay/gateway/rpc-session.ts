@@ -47,9 +47,12 @@ export type RpcContext = {
 
 /** Opens a session on a new WebSocket, or closes that if another process has accepted the last client that the limits allow. */
 export function openRpcSession(webSocket: ServerWebSocket, outlet: WebSocketOutlet, address: string, context: RpcContext): void {
+  const { clients } = context
   const session = new RpcSession(webSocket, outlet, address, context)
   webSocket.events = session
-  if (context.clients.add(session)) webSocket.close(TRY_AGAIN_LATER)
+  if (!clients.add(session)) return
+  clients.remove(session)
+  webSocket.close(TRY_AGAIN_LATER)
 }
 
 /** JSON-RPC over one WebSocket: calls, answers and subscriptions. */

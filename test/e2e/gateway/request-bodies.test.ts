@@ -156,14 +156,14 @@ describe('a slow body', () => {
       uptime: () => 0,
     }
     const rpcHttp = new RpcHttpHandler({ backend: { answers, chainState }, ...shared })
-    const streams = { edge: { clients: { isDraining: false } }, authorize: () => null } as never
+    const context = { clients: { isDraining: false }, authorize: () => null } as never
     const app = openApp({
-      ...{ streams, listCacheControl: '', loadDocuments: async () => new Map(), metrics: async () => '', metricsToken: undefined },
+      ...{ context, listCacheControl: '', loadDocuments: async () => new Map(), metrics: async () => '', metricsToken: undefined },
       nodeRoutes: [{ id: 'rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }],
       ...{ unreadyReasons: () => [], status: () => null as never },
     })
     const deadlines = { headers: 100, request: 200, keepAlive: 1_000, answer: 60_000, idle: 60_000, check: 10 }
-    const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: 1 }, deadlines)
+    const server = await listen(app, { context, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: 1 }, deadlines)
     onTestFinished(() => server.close(0))
     return () => connect(`http://127.0.0.1:${server.port}`)
   }

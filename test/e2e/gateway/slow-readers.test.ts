@@ -33,8 +33,9 @@ async function openRpcSockets(maxClients = 10) {
   const readBlock = async () => null
   const subscriptions = new Subscriptions({ isListed: () => true, hasList: () => true, readBlock, delay: async () => {} })
   subscriptions.receive(headEvent(10))
-  const limits = { maxClients, maxClientsPerAddress: 10, keys: null, workers: 1, isOneOfMany: false }
-  const clients = new Clients({ ...limits, ...{ uptime, random: Math.random, metrics: openMetrics(), log: () => {} } })
+  const limits = { maxClients, maxClientsPerAddress: 10, maxBacklogBytes: 262_144, backlogPatienceMs: 5_000 }
+  const shared = { keys: null, workers: 1, isOneOfMany: false }
+  const clients = new Clients({ ...limits, ...shared, ...{ uptime, random: Math.random, metrics: openMetrics(), log: () => {} } })
   const context = {
     ...{ backend: { answers, chainState }, clients, subscriptions, uptime, addressOf: () => 'here', idPrefix: '0x' },
     rates: new RateLimiter({ perSecond: 1_000_000, atOnce: 100 }),

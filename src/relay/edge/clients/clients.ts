@@ -6,7 +6,7 @@ import type { Metrics } from '../../metrics.ts'
 import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import { goingAway, limitRefusals } from '../limits/refusals.ts'
 import { LocalCounts, type UsageCounts } from '../limits/usage-counts.ts'
-import type { Client, ClientTransport } from './client.ts'
+import type { Client, ClientTransport, Patience } from './client.ts'
 import { ReplaySlots } from './replay-slots.ts'
 import { type Sent, SentTotals } from './sent-totals.ts'
 
@@ -19,6 +19,9 @@ const RETRY_SPREAD_MS = 4_500
 const OTHERS_SPREAD_MS = 500
 const OTHERS_SPREAD_MS_PER_CLIENT = 0.25
 
+/** A backlog of more than this many times MAX_BACKLOG ends the connection at once, without BACKLOG_PATIENCE. */
+const AT_ONCE_FACTOR = 16
+
 /** Name under which all clients are counted. */
 const ALL = '*'
 
@@ -28,6 +31,8 @@ export const countName = (transport: ClientTransport): string => `listeners ${tr
 type Options = {
   readonly maxClients: number
   readonly maxClientsPerAddress: number
+  readonly maxBacklogBytes: number
+  readonly backlogPatienceMs: number
   /** The API keys, which may have limits of their own; null if clients need none. */
   readonly keys: ApiKeyRing | null
   /** The counts of all processes that serve one port; null if there is only one. */
@@ -49,6 +54,8 @@ export class Clients {
   readonly #connected = new Set<Client>()
   readonly #sentTotals: SentTotals
   readonly replaySlots: ReplaySlots
+  /** The patience with streams and exports. */
+  readonly patience: Patience
   #isSendingHeartbeats = false
   #stuckCheckedAt = 0
   isDraining = false
@@ -56,10 +63,11 @@ export class Clients {
   #drained = 0
 
   constructor(options: Options) {
-    const { keys, workers, sharedUsage } = options
+    const { keys, workers, sharedUsage, maxBacklogBytes, backlogPatienceMs: patienceMs } = options
     this.#options = options
     this.#counts = sharedUsage ?? new LocalCounts()
     this.#sentTotals = new SentTotals(keys)
+    this.patience = { maxBacklogBytes, patienceMs, atOnceBytes: AT_ONCE_FACTOR * maxBacklogBytes }
     this.replaySlots = new ReplaySlots((address) => keys?.limitsOf(address)?.replays, workers)
   }
 

@@ -6,7 +6,7 @@ import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import { Client } from '../clients/client.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import { limitRefusals } from '../limits/refusals.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import type { Frame } from '../select/frame.ts'
 import { justBefore, type MatchedContext, type MatchedRange, openMatchedReader } from '../select/matched-reader.ts'
 import { acceptsGzip, GzipChunks, varyHeaders } from '../transport/gzip.ts'
@@ -37,11 +37,11 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest' | 'oldestTime'
 
 /** Sends the range as NDJSON, at the reader's pace. Cuts the connection after a failure, to show that the end is missing. */
 export function openExport(
-  { edge, clientAddressOf, warn }: StreamServices,
+  { clients, tape, uptime, clientAddressOf, warn }: EdgeContext,
   workQueue: LongWorkQueue,
   { incoming, outgoing, query }: { incoming: IncomingMessage; outgoing: ServerResponse; query: HistoryQuery },
 ): void {
-  const { clients, tape, patience, uptime } = edge
+  const { patience } = clients
   if (outgoing.destroyed) return
   const address = clientAddressOf(incoming)
   const refused = clients.refusal(address)

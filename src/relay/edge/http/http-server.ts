@@ -62,7 +62,7 @@ export async function listen(
   address: ListenAddress,
   boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
-  const { clientAddressOf, countRefusal } = services.streams
+  const { clientAddressOf, countRefusal } = services.context
   const { maxClients, maxPerAddress = () => maxClients, trustedProxies } = address
   const answers = new UnsentAnswers(countRefusal)
   const bounds = {

@@ -2,7 +2,7 @@ import type { BlockList, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { networkAddressOf } from '../limits/client-address.ts'
 import { LocalCounts } from '../limits/usage-counts.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import type { UnsentAnswers } from './unsent-answers.ts'
 
 const IDLE_CHECKS_PER_BOUND = 10
@@ -14,7 +14,7 @@ type TcpBounds = {
   readonly bound: number
   readonly maxPerAddress: () => number
   readonly trustedProxies: BlockList | undefined
-  readonly countRefusal: StreamServices['countRefusal']
+  readonly countRefusal: EdgeContext['countRefusal']
 }
 
 /** Keeps all connections of the port, because Node's server forgets those that became WebSockets or streams. */

@@ -9,7 +9,7 @@ import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import { noList, unknownSymbol } from '../limits/refusals.ts'
-import type { EdgeContext, StreamServices } from '../live/edge-context.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { SNAPSHOTS_PER_TURN, tokensOf } from '../live/session-start.ts'
 import type { CurrentState } from '../select/current-state.ts'
 import { resolveKnownSymbols, resolveSymbols } from '../select/resolve-symbols.ts'
@@ -55,7 +55,7 @@ async function renderList(listed: readonly Token[]) {
 }
 
 export function tokenHandlers(
-  { edge, clientAddressOf }: StreamServices,
+  edge: EdgeContext,
   workQueue: LongWorkQueue,
   cacheControl: string,
 ): Handlers<'tokens' | 'snapshot' | 'token'> {
@@ -68,9 +68,10 @@ export function tokenHandlers(
       const encoded = await body.for(acceptEncodingOf(c))
       return c.body(encoded.bytes, 200, { ...headers, ...encoded.headers, 'content-type': 'application/json' })
     },
-    snapshot: async (c) => sendJson(c, await workQueue.run(clientAddressOf(c.env.incoming), () => readSnapshots(queryOf(c), edge))),
+    snapshot: async (c) =>
+      sendJson(c, await workQueue.run(edge.clientAddressOf(c.env.incoming), () => readSnapshots(queryOf(c), edge))),
     token: async (c) => {
-      const token = await workQueue.run(clientAddressOf(c.env.incoming), () =>
+      const token = await workQueue.run(edge.clientAddressOf(c.env.incoming), () =>
         readToken(c.req.param('selector') ?? '', edge, workQueue),
       )
       return sendJson(c, JSON.stringify(token))

@@ -7,7 +7,7 @@ import { MESSAGE_BOUND_BYTES } from '../../../protocol/requests.ts'
 import { mayAuthenticate } from '../limits/authorizer.ts'
 import { PerTickQueue } from '../limits/per-tick-queue.ts'
 import * as refusals from '../limits/refusals.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { lastEventIdOf } from '../live/http-stream.ts'
 import { WebSocketSession } from '../live/websocket-session.ts'
 import { acceptDeflateOffer, type Compression } from '../transport/deflate-offer.ts'
@@ -47,7 +47,7 @@ type UpgradeClient = {
 }
 
 export type WebSocketServices = {
-  readonly streams: StreamServices
+  readonly context: EdgeContext
   readonly webSocketRoutes: readonly WebSocketRoute[]
   /** Refusal of every WebSocket; absent or null if WebSockets are served. */
   readonly refusal?: Refusal | null
@@ -57,13 +57,13 @@ export type WebSocketServices = {
 export function serveWebSockets(
   server: Server,
   requests: Pick<PipelinedRequests, 'release'>,
-  { streams, webSocketRoutes, refusal: refusalOfAll = null }: WebSocketServices,
+  { context, webSocketRoutes, refusal: refusalOfAll = null }: WebSocketServices,
 ): { close(): void } {
   const refuse = (socket: Duplex, refusal: Refusal, incoming?: IncomingMessage): void => {
-    streams.countRefusal(refusal.code, incoming)
+    context.countRefusal(refusal.code, incoming)
     sendRawRefusal(socket, refusal)
   }
-  const servers = [streamRoute(streams), ...webSocketRoutes].map((route) => ({ route, server: openWebSocketServer(route, refuse) }))
+  const servers = [streamRoute(context), ...webSocketRoutes].map((route) => ({ route, server: openWebSocketServer(route, refuse) }))
   const byPath = new Map(servers.map((target) => [target.route.path, target]))
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
     const url = URL.parse(incoming.url ?? '', 'http://localhost')
@@ -71,12 +71,12 @@ export function serveWebSockets(
     if (incoming.httpVersion !== '1.1') return refuse(socket, refusals.wrongHttpVersion)
     if (!url) return refuse(socket, refusals.unreadableAddress)
     if (refusalOfAll) return refuse(socket, refusalOfAll)
-    if (streams.edge.clients.isDraining) return refuse(socket, refusals.goingAway, incoming)
+    if (context.clients.isDraining) return refuse(socket, refusals.goingAway, incoming)
     const target = byPath.get(url.pathname)
     if (!target) return refuse(socket, refusals.unknownWebSocketPath([...byPath.keys()]), incoming)
     const query = url.searchParams
-    const address = streams.clientAddressOf(incoming)
-    const forbidden = streams.authorize(incoming, query)
+    const address = context.clientAddressOf(incoming)
+    const forbidden = context.authorize(incoming, query)
     const refusal = target.route.refusalFor(address, forbidden)
     if (refusal) return refuse(socket, refusal, incoming)
     const mayWait = mayAuthenticate(incoming, query, forbidden)
@@ -103,17 +103,17 @@ export function serveWebSockets(
   }
 }
 
-const streamRoute = (streams: StreamServices): WebSocketRoute => ({
+const streamRoute = (context: EdgeContext): WebSocketRoute => ({
   path: '/v1/ws',
   messageBoundBytes: MESSAGE_BOUND_BYTES,
   chunksBound: CHUNKS_BOUND,
-  compresses: streams.compression,
+  compresses: context.compression,
   // The session itself sends refusals, as messages of the stream.
   refusalFor: () => null,
   accept: (webSocket, socket, { query, lastEventId, address, compression, forbidden, mayAuthenticate: mayWait }) => {
-    const session = new WebSocketSession(new WebSocketOutlet(webSocket, socket), address, compression, streams)
+    const session = new WebSocketSession(new WebSocketOutlet(webSocket, socket), address, compression, context)
     webSocket.events = session
-    if (mayWait) session.waitForApiKey(query, lastEventId, streams.keys)
+    if (mayWait) session.waitForApiKey(query, lastEventId)
     else session.open(query, lastEventId, forbidden)
   },
 })

@@ -9,7 +9,7 @@ import { sendRawRefusal } from '../transport/send-refusal.ts'
 import { publicHeaders, safetyHeaders } from '../transport/shared-headers.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/socket-takeover.ts'
-import type { StreamServices } from './edge-context.ts'
+import type { EdgeContext } from './edge-context.ts'
 import { Listener } from './listener.ts'
 import { numberAhead, reach } from './resume-point.ts'
 import { continueSession, startSession } from './session-start.ts'
@@ -34,7 +34,7 @@ export type StreamRequest = {
   readonly acceptedFormat: FormatName
 }
 
-function resolveRequest({ edge }: StreamServices, request: StreamRequest) {
+function resolveRequest(edge: EdgeContext, request: StreamRequest) {
   const query = readStreamQuery(request.query, lastEventIdOf(request.incoming))
   const format = request.format ?? query.format ?? request.acceptedFormat
   const choice = resolveKnownSymbols(edge.current, query.symbols ?? [])
@@ -42,24 +42,24 @@ function resolveRequest({ edge }: StreamServices, request: StreamRequest) {
   return { query, format, choice, options, since: query.since ?? ({ from: 'now' } as const) }
 }
 
-export const streamHeadersOf = (streams: StreamServices, request: StreamRequest): Record<string, string> =>
-  headersOf(resolveRequest(streams, request).format)
+export const streamHeadersOf = (edge: EdgeContext, request: StreamRequest): Record<string, string> =>
+  headersOf(resolveRequest(edge, request).format)
 
 /** Opens a stream, or throws a refusal. EventSource retries only after status 200, so it gets a temporary refusal as an event. */
-export function openStream(streams: StreamServices, request: StreamRequest): void {
+export function openStream(edge: EdgeContext, request: StreamRequest): void {
   try {
-    startStream(streams, request, resolveRequest(streams, request))
+    startStream(edge, request, resolveRequest(edge, request))
   } catch (failure) {
-    const event = failure instanceof Refusal ? refusalEvent(failure, streams, request) : null
+    const event = failure instanceof Refusal ? refusalEvent(failure, edge, request) : null
     if (event === null) throw failure
-    if (failure instanceof Refusal) streams.countRefusal(failure.code, request.incoming)
+    if (failure instanceof Refusal) edge.countRefusal(failure.code, request.incoming)
     request.outgoing.writeHead(200, headersOf('sse'))
     request.outgoing.end(event)
   }
 }
 
 /** Returns a temporary refusal as a browser's EventSource needs it; null if the client gets the status of the refusal. */
-function refusalEvent({ code, reason, message }: Refusal, { edge }: StreamServices, request: StreamRequest): string | null {
+function refusalEvent({ code, reason, message }: Refusal, edge: EdgeContext, request: StreamRequest): string | null {
   const retryMs = browserRetryMs[reason]
   if (!isEventSource(request) || retryMs === undefined) return null
   // The load balancer passes this status to another process.
@@ -71,16 +71,15 @@ function refusalEvent({ code, reason, message }: Refusal, { edge }: StreamServic
 const isEventSource = ({ incoming, query, format: pathFormat, acceptedFormat }: StreamRequest): boolean =>
   (pathFormat ?? query.get('format') ?? acceptedFormat) === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
 
-function startStream(streams: StreamServices, request: StreamRequest, resolved: ReturnType<typeof resolveRequest>): void {
-  const { edge, clientAddressOf } = streams
+function startStream(edge: EdgeContext, request: StreamRequest, resolved: ReturnType<typeof resolveRequest>): void {
   const { incoming, outgoing } = request
   const { choice, options, since } = resolved
-  const address = clientAddressOf(incoming)
+  const address = edge.clientAddressOf(incoming)
   const refusal = () => edge.clients.refusal(address) ?? edge.hub.selectionRefusal({ tokens: choice.tokens, options })
   const refused = refusal()
   if (refused) throw refused
   const socket = takeOver(incoming, outgoing)
-  const run = () => runStream(streams, { ...resolved, address, socket })
+  const run = () => runStream(edge, { ...resolved, address, socket })
   const ahead = numberAhead(since, edge.tape)
   if (ahead === null) return run()
   socket.on('error', () => socket.destroy())
@@ -89,8 +88,8 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
     if (socket.destroyed) return
     const refused = isReached ? refusal() : lagging
     if (!refused) return run()
-    streams.countRefusal(refused.code, request.incoming)
-    const event = refusalEvent(refused, streams, request)
+    edge.countRefusal(refused.code, request.incoming)
+    const event = refusalEvent(refused, edge, request)
     if (event === null) sendRawRefusal(socket, refused)
     else socket.end(`${responseHeadOf('sse', edge.wallTime())}${event}`, () => socket.destroy())
   })
@@ -98,17 +97,17 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
 
 type OpenedStream = ReturnType<typeof resolveRequest> & { readonly address: string; readonly socket: Socket }
 
-function runStream({ edge, random, createConnectionId }: StreamServices, stream: OpenedStream): void {
+function runStream(edge: EdgeContext, stream: OpenedStream): void {
   const { query, format, choice, options, since, address, socket } = stream
   const { preface } = formatOf(format)
-  const retryMs = edge.isOneOfMany ? OTHERS_RETRY_MS : Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
+  const retryMs = edge.isOneOfMany ? OTHERS_RETRY_MS : Math.round(RETRY_LEAST_MS + edge.random() * RETRY_SPREAD_MS)
   const heartbeatMs = query.heartbeat === undefined ? edge.heartbeatMs : query.heartbeat * 1_000 || null
   const [usual, named = usual] = variantsOf(format)
   const transport = query.events === 'named' ? named : usual
   const outlet = new ResponseOutlet(socket)
   const listener = new Listener({
-    ...{ id: createConnectionId(), transport, address, outlet, heartbeatMs, selection: { tokens: choice.tokens, options } },
-    ...{ host: edge.hub, patience: edge.patience, uptime: edge.uptime() },
+    ...{ id: edge.createConnectionId(), transport, address, outlet, heartbeatMs, selection: { tokens: choice.tokens, options } },
+    ...{ host: edge.hub, patience: edge.clients.patience, uptime: edge.uptime() },
   })
   // Without heartbeats and updates, nothing else shows that a client has vanished.
   if (heartbeatMs === null) socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)

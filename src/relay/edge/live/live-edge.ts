@@ -8,7 +8,6 @@ import type { Config } from '../../config/config.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { Metrics } from '../../metrics.ts'
 import { demoNote } from '../../tape/notes.ts'
-import type { Patience } from '../clients/client.ts'
 import { Clients } from '../clients/clients.ts'
 import { ApiKeyRing } from '../limits/api-key-ring.ts'
 import { createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
@@ -16,14 +15,12 @@ import { clientAddressOf } from '../limits/client-address.ts'
 import { apiKeyRequired } from '../limits/refusals.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
 import { CurrentState } from '../select/current-state.ts'
-import type { EdgeContext, StreamServices } from './edge-context.ts'
+import type { EdgeContext } from './edge-context.ts'
 import { Hub } from './hub.ts'
 import { openReadiness } from './readiness.ts'
 
 const HEARTBEAT_CHECK_MS = 250
 const ABSENCE_CHECK_MS = 100
-/** A backlog of more than this many times MAX_BACKLOG ends the connection at once, without BACKLOG_PATIENCE. */
-const AT_ONCE_FACTOR = 16
 /** Limit of the time for which an update waits to share one write with later ones: Node receives a burst in a few reads. */
 const BATCH_DELAY_BOUND_MS = 10
 
@@ -44,32 +41,36 @@ type LiveInputs = {
 }
 
 export function openLiveEdge(inputs: LiveInputs) {
-  const { config, tape, isCut, wallTime, random, warn, log } = inputs
+  const { config, chain, tape, isCut, wallTime, warn, log } = inputs
   const current = new CurrentState(tape, isCut)
   const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
   const onRevoked = (revoked: ReadonlySet<string>) => clients.disconnectAll(revoked)
   const needsKeys = apiKeys.length > 0 || apiKeysFile !== undefined
   const keys = needsKeys ? new ApiKeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, log, onRevoked }) : null
-  const { workers } = config.process
-  const clients = new Clients({ ...inputs, ...config.edge, keys, workers, isOneOfMany: isOneOfMany(config) })
+  /** Whether another machine serves on when this process stops. The workers of one machine stop together. */
+  const isOneOfMany = config.process.role === 'edge'
+  const clients = new Clients({ ...inputs, ...config.edge, keys, workers: config.process.workers, isOneOfMany })
   const { maxSelections } = config.edge
   const hub = new Hub({ ...inputs, clients, current, maxSelections, batchDelayBoundMs: BATCH_DELAY_BOUND_MS })
-  const streams: StreamServices = {
-    edge: openContext(inputs, current, { hub, clients }),
-    random,
+  const isWrongChain = () => chain.isWrong(config.chain.upstreamRpcUrl)
+  const context: EdgeContext = {
+    ...inputs,
+    ...config.edge,
+    ...{ hub, clients, current, keys, isOneOfMany, isWrongChain },
+    chainId: () => chain.id,
+    demo: () => config.chain.isBuiltIn || tape.note(demoNote) === true,
+    server: `stocktape/${version}`,
+    navStaleAfterMs: config.tokens.navStaleAfterMs,
+    tapeRetentionMs: config.tape.tapeRetentionMs,
     createConnectionId: randomUUID,
-    compression: config.edge.compression,
-    warn,
     countRefusal: (code, incoming) => {
       inputs.metrics.refusals.inc({ code })
       if (code !== apiKeyRequired.code && incoming) keys?.countRefusal(keyClientOf(incoming, keys) ?? '')
     },
     authorize: createAuthorizer(config.edge.origins, keys),
-    keys,
     clientAddressOf: (incoming) =>
       keyClientOf(incoming, keys) ?? clientAddressOf(incoming, config.edge.trustedProxies, () => warn('untrusted_proxy')),
   }
-  const { isWrongChain } = streams.edge
   let isStopping = false
   const readiness = openReadiness({
     tape,
@@ -85,7 +86,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     void clients.sendHeartbeats()
   }, HEARTBEAT_CHECK_MS)
   return {
-    streams,
+    context,
     /** Resolves when the first token list has been read, so that symbols can be named. */
     whenListed: whenListed(tape, current),
     clientCount: () => clients.count(transports),
@@ -128,36 +129,6 @@ function keyClientOf(incoming: IncomingMessage, keys: ApiKeyRing | null): string
   const key = givenApiKeyOf(incoming, URL.parse(incoming.url ?? '', 'http://localhost')?.searchParams ?? new URLSearchParams())
   return key === null ? null : keys.clientOf(key)
 }
-
-/** Whether another machine serves on when this process stops. The workers of one machine stop together. */
-const isOneOfMany = (config: Config): boolean => config.process.role === 'edge'
-
-/** A burst may exceed the limit of the backlog for a while, so that it disconnects no good reader. */
-const patienceOf = ({ maxBacklogBytes, backlogPatienceMs }: Config['edge']): Patience => ({
-  maxBacklogBytes,
-  patienceMs: backlogPatienceMs,
-  atOnceBytes: AT_ONCE_FACTOR * maxBacklogBytes,
-})
-
-const openContext = (
-  { config, tape, now, wallTime, uptime, chain }: LiveInputs,
-  current: CurrentState,
-  parts: Pick<EdgeContext, 'hub' | 'clients'>,
-): EdgeContext => ({
-  ...parts,
-  patience: patienceOf(config.edge),
-  heartbeatMs: config.edge.heartbeatMs,
-  maxSelections: config.edge.maxSelections,
-  maxReplay: config.edge.maxReplay,
-  ...{ current, tape, now, wallTime, uptime },
-  chainId: () => chain.id,
-  isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
-  demo: () => config.chain.isBuiltIn || tape.note(demoNote) === true,
-  server: `stocktape/${version}`,
-  isOneOfMany: isOneOfMany(config),
-  navStaleAfterMs: config.tokens.navStaleAfterMs,
-  tapeRetentionMs: config.tape.tapeRetentionMs,
-})
 
 const whenListed = (tape: Pick<EdgeContext['tape'], 'follow'>, current: CurrentState): Promise<void> =>
   new Promise((resolve) => {

@@ -51,7 +51,7 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
       symbols_max: SYMBOLS_BOUND,
       selections_max: edge.maxSelections,
       replay_max: edge.maxReplay,
-      backlog_bytes: edge.patience.maxBacklogBytes,
+      backlog_bytes: edge.clients.patience.maxBacklogBytes,
       message_bytes: MESSAGE_BOUND_BYTES,
       retention_ms: edge.tapeRetentionMs,
     },

@@ -14,7 +14,7 @@ import type { Selection } from '../select/compiled-selection.ts'
 import { resolveKnownSymbols, resolveSymbols } from '../select/resolve-symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
-import type { EdgeContext, StreamServices } from './edge-context.ts'
+import type { EdgeContext } from './edge-context.ts'
 import { Listener } from './listener.ts'
 import { numberAhead, reach } from './resume-point.ts'
 import {
@@ -55,18 +55,18 @@ export class WebSocketSession implements WebSocketEvents {
   /** Parameters of a URL without symbols: the defaults of the first subscription. */
   #urlQuery: SelectionPatch | null = null
 
-  constructor(outlet: WebSocketOutlet, address: string, compression: Compression, { edge, createConnectionId }: StreamServices) {
+  constructor(outlet: WebSocketOutlet, address: string, compression: Compression, edge: EdgeContext) {
     this.#edge = edge
     this.#outlet = outlet
     this.#listener = new Listener({
-      id: createConnectionId(),
+      id: edge.createConnectionId(),
       transport: 'ws',
       compression,
       address,
       outlet,
       heartbeatMs: edge.heartbeatMs,
       selection: { tokens: new Set(), options: defaultSelectionOptions },
-      patience: edge.patience,
+      patience: edge.clients.patience,
       host: edge.hub,
       uptime: edge.uptime(),
     })
@@ -99,12 +99,12 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   /** Opens the session if the first message contains a valid API key. Refuses the client if it does not, or is late. */
-  waitForApiKey(query: URLSearchParams, lastEventId: string, keys: StreamServices['keys']): void {
+  waitForApiKey(query: URLSearchParams, lastEventId: string): void {
     const timer = setTimeout(() => this.#onFirstMessage?.(null), API_KEY_BOUND_MS)
     this.#onFirstMessage = (text) => {
       clearTimeout(timer)
       this.#onFirstMessage = null
-      const client = text === null ? null : clientOf(text, keys)
+      const client = text === null ? null : clientOf(text, this.#edge.keys)
       if (this.#edge.clients.isDraining) return this.#disconnect('going_away')
       if (client !== null) this.#listener.address = client
       this.open(query, lastEventId, client === null ? refusals.apiKeyRequired : null)
@@ -302,7 +302,7 @@ export class WebSocketSession implements WebSocketEvents {
 }
 
 /** Returns the client whose API key a message contains; null if it contains no valid API key. */
-function clientOf(text: string, keys: StreamServices['keys']): string | null {
+function clientOf(text: string, keys: EdgeContext['keys']): string | null {
   try {
     const request = readRequest(text)
     return request.type === 'auth' ? (keys?.admit(request.key) ?? null) : null

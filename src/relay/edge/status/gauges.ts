@@ -3,15 +3,12 @@ import type { Metrics, Sample } from '../../metrics.ts'
 import { clientTransports } from '../clients/client.ts'
 import type { Clients } from '../clients/clients.ts'
 import type { Sent } from '../clients/sent-totals.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { Listener } from '../live/listener.ts'
 import { measureMarket } from './market-gauges.ts'
 
-type MeasuredServices = Pick<StreamServices, 'edge' | 'keys'>
-
 /** Connects the gauges of source, chain, tokens and clients. */
-export function measureState(metrics: Metrics, services: MeasuredServices): void {
-  const { edge: context } = services
+export function measureState(metrics: Metrics, context: EdgeContext): void {
   const { hub, clients, current, now } = context
   const ageOf = (time: number) => Math.max(0, now() - time) / 1_000
   metrics.source.measureBy(() => SourceName.options.map((source): Sample => [{ source }, current.source === source ? 1 : 0]))
@@ -30,7 +27,7 @@ export function measureState(metrics: Metrics, services: MeasuredServices): void
   metrics.unsentBytes.measureBy(() => load().unsentBytes)
   metrics.replays.measureBy(() => load().replays)
   metrics.replayBytes.measureBy(() => load().replayBytes)
-  measureSent(metrics, services)
+  measureSent(metrics, context)
 }
 
 /** The bytes that clients have not taken yet, and those of the replays among them. */
@@ -46,8 +43,8 @@ function loadOf({ connected }: Clients) {
   return load
 }
 
-function measureSent(metrics: Metrics, { edge, keys }: MeasuredServices): void {
-  const sums = metrics.oncePerReading(() => edge.clients.measureSent())
+function measureSent(metrics: Metrics, { clients, keys }: EdgeContext): void {
+  const sums = metrics.oncePerReading(() => clients.measureSent())
   const byTransport = (read: (sent: Sent) => number) => (): Sample[] =>
     clientTransports.flatMap((transport) => {
       const sent = sums().get(transport)

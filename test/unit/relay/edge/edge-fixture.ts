@@ -40,9 +40,16 @@ type EdgeSettings = {
 }
 
 const metrics = openMetrics()
-const MAX_BACKLOG_BYTES = 262_144
-/** The limits of a relay with the default settings. */
-export const patience = { maxBacklogBytes: MAX_BACKLOG_BYTES, patienceMs: 5_000, atOnceBytes: 16 * MAX_BACKLOG_BYTES }
+/** The parts that only requests need. */
+export const httpServices = {
+  createConnectionId: () => 'one',
+  clientAddressOf: () => 'here',
+  authorize: () => null,
+  keys: null,
+  compression: false,
+  warn() {},
+  countRefusal() {},
+}
 
 /** The hub over a tape in memory, with listeners that record everything they are sent. */
 export function openEdge({
@@ -61,10 +68,8 @@ export function openEdge({
   const ports = { metrics, wallTime: now, uptime: now, random: () => 0.5, log: () => {} }
   const clients = new Clients({
     ...ports,
-    ...{ maxClients, maxClientsPerAddress: maxClients },
-    keys: null,
-    workers: 1,
-    isOneOfMany,
+    ...{ maxClients, maxClientsPerAddress: maxClients, maxBacklogBytes: 262_144, backlogPatienceMs: 5_000 },
+    ...{ keys: null, workers: 1, isOneOfMany },
   })
   const hub = new Hub({ ...ports, clients, tape, current, maxSelections: 10, batchDelayBoundMs: 0 })
   let isClosed = false
@@ -78,7 +83,6 @@ export function openEdge({
   const context: EdgeContext = {
     hub,
     clients,
-    patience,
     current,
     tape,
     now,
@@ -94,10 +98,13 @@ export function openEdge({
     maxSelections: 10,
     maxReplay: replay,
     tapeRetentionMs: 60_000,
+    random: () => 0.5,
+    ...httpServices,
   }
   const add = (outlet: Outlet, { tokens, options = {}, transport = 'ndjson', address = 'here', heartbeatMs }: ListenRequest) => {
     const listener = new Listener({
-      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null, uptime: now(), patience, host: hub },
+      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null, uptime: now() },
+      ...{ patience: clients.patience, host: hub },
       selection: { tokens: tokens ? new Set(tokens) : null, options: { ...defaultSelectionOptions, ...options } },
     })
     clients.add(listener)

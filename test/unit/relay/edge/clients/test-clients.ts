@@ -14,7 +14,10 @@ type Limits = {
 }
 
 export const openClients = (limits: Limits = { maxClients: 5, maxClientsPerAddress: 3 }, uptime = () => 0) =>
-  new Clients({ workers: 1, ...limits, ...{ keys: null, isOneOfMany: false, uptime, random: () => 0.5, metrics, log: () => {} } })
+  new Clients({
+    ...{ workers: 1, maxBacklogBytes: 1_000, backlogPatienceMs: 5_000, ...limits },
+    ...{ keys: null, isOneOfMany: false, uptime, random: () => 0.5, metrics, log: () => {} },
+  })
 
 /** Takes bytes when the test wants it. */
 export class ManualOutlet implements Outlet {
@@ -41,7 +44,5 @@ export class ManualOutlet implements Outlet {
   cut(): void {}
 }
 
-export const patience = { maxBacklogBytes: 1_000, patienceMs: 5_000, atOnceBytes: 16_000 }
-
 export const clientAt = (address: string, outlet = new ManualOutlet()) =>
-  new Client({ transport: 'ndjson', address, outlet, heartbeatMs: null, patience, uptime: 0 })
+  new Client({ transport: 'ndjson', address, outlet, heartbeatMs: null, patience: openClients().patience, uptime: 0 })

@@ -5,7 +5,7 @@ import { constants, gunzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openExport } from '../../../../../src/relay/edge/history/history-export.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
-import type { StreamServices } from '../../../../../src/relay/edge/live/edge-context.ts'
+import type { EdgeContext } from '../../../../../src/relay/edge/live/edge-context.ts'
 import type { HistoryFilter, HistoryReader, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { token } from '../../tape/update-drafts.ts'
 import { openEdge } from '../edge-fixture.ts'
@@ -24,17 +24,16 @@ async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableT
   const { context: edge, clock, hub, clients, beat, tape } = outerEdge
   const answers: ServerResponse[] = []
   const warnings: unknown[] = []
-  const streams: StreamServices = {
-    ...{ edge, random: () => 0.5, createConnectionId: () => String(answers.length) },
-    ...{ clientAddressOf: ({ headers }) => String(headers.from ?? 'here'), compression: false, authorize: () => null, keys: null },
+  const context: EdgeContext = {
+    ...edge,
+    clientAddressOf: ({ headers }) => String(headers.from ?? 'here'),
     warn: (_, detail) => warnings.push(detail),
-    countRefusal: () => {},
   }
   const workQueue = new LongWorkQueue()
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { searchParams } = new URL(incoming.url ?? '', 'http://localhost')
     const query = await queryAt(clock.now, tape, Object.fromEntries(searchParams))
-    openExport(streams, workQueue, { incoming, outgoing, query })
+    openExport(context, workQueue, { incoming, outgoing, query })
     answers.push(outgoing)
   }
   const server = createServer((incoming, outgoing) => {

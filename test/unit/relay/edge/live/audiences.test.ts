@@ -12,7 +12,7 @@ import { optionsKey } from '../../../../../src/relay/edge/select/compiled-select
 import { concatBytes, Frame } from '../../../../../src/relay/edge/select/frame.ts'
 import { KeyLookup } from '../../../../../src/relay/edge/select/key-history.ts'
 import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'
-import { patience } from '../edge-fixture.ts'
+import { openClients } from '../clients/test-clients.ts'
 
 const addresses = Array.from({ length: 6 }, (_, index): Hex => `0x${String(index + 1).repeat(40)}`)
 const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
@@ -33,6 +33,7 @@ function frameOf(seq: number, type: 'transfer' | 'nav' | 'status', address: Hex,
   return new Frame({ seq, update, text: JSON.stringify(update) }, noHistory)
 }
 
+const { patience } = openClients()
 const host = { heartbeat: () => null, positionOf: () => null, leave: () => {} }
 const backlogs = { mayWrite: () => true, hold: () => {} }
 /** The bytes of a slow listener are never free. */

@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { defaultSelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
 import { Backlogs } from '../../../../../src/relay/edge/live/backlogs.ts'
 import { Listener } from '../../../../../src/relay/edge/live/listener.ts'
-import { ManualOutlet, patience } from '../clients/test-clients.ts'
+import { ManualOutlet, openClients } from '../clients/test-clients.ts'
 
+const { patience } = openClients()
 const host = { heartbeat: () => null, positionOf: () => null, leave: () => {} }
 
 function openBacklogs() {

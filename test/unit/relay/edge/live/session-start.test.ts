@@ -268,15 +268,7 @@ describe('a WebSocket that is live in the sealed view', () => {
     const { tape, context } = openTestEdge({ bound: 2 })
     await tape.append([], notesOfTokens([{ address: apple, symbol: 'AAPLc', isin: null, formerSymbols: [] }]))
     const outlet = new RecordingOutlet(2_000)
-    const services = {
-      random: () => 0.5,
-      createConnectionId: () => 'one',
-      clientAddressOf: () => 'here',
-      authorize: () => null,
-      keys: null,
-    }
-    const streams = { edge: context, ...services, compression: false, warn() {}, countRefusal() {} }
-    const session = new WebSocketSession(Object.assign(outlet, { receivePong: () => true }) as never, 'here', 'none', streams)
+    const session = new WebSocketSession(Object.assign(outlet, { receivePong: () => true }) as never, 'here', 'none', context)
     session.open(new URLSearchParams('symbols=*&stage=sealed&snapshot=false'), '', null)
     const sentTypes = () => [...outlet.writes.join('').matchAll(/\{"type":"(\w+)"/g)].map(([, type]) => type)
     while (sentTypes().at(-1) !== 'live') await yieldToEventLoop()
