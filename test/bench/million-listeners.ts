@@ -3,7 +3,6 @@ import { defaultSelectionOptions } from '../../src/protocol/parameters/selection
 import { settings } from '../../src/relay/config/settings.ts'
 import { Clients } from '../../src/relay/edge/clients/clients.ts'
 import { Hub } from '../../src/relay/edge/live/hub.ts'
-import { Listener } from '../../src/relay/edge/live/listener.ts'
 import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
@@ -139,12 +138,11 @@ function byesOf(random: () => number): readonly string[] {
     write: (bytes) => void byes.push(String(bytes)),
   }
   const shared = {
-    ...({ id: '', transport: 'ndjson', heartbeatMs: null, uptime: 0 } as const),
-    ...{ outlet, host: hub },
+    ...({ id: '', transport: 'ndjson', heartbeatMs: null } as const),
+    outlet,
     selection: { tokens: null, options: defaultSelectionOptions },
-    patience: clients.patience,
   }
-  for (let nth = 0; nth < LISTENERS_PER_EDGE; nth += 1) clients.add(new Listener({ ...shared, address: `listener ${nth}` }))
+  for (let nth = 0; nth < LISTENERS_PER_EDGE; nth += 1) clients.add(hub.createListener({ ...shared, address: `listener ${nth}` }))
   hub.drain()
   hub.close()
   void tape.close()

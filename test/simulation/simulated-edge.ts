@@ -7,7 +7,6 @@ import { readHistoryQuery } from '../../src/relay/edge/history/history-query.ts'
 import { LongWorkQueue } from '../../src/relay/edge/limits/long-work-queue.ts'
 import type { EdgeContext } from '../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../src/relay/edge/live/hub.ts'
-import { Listener } from '../../src/relay/edge/live/listener.ts'
 import { continueSession, startSession } from '../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import { resolveKnownSymbols } from '../../src/relay/edge/select/resolve-symbols.ts'
@@ -68,14 +67,14 @@ export class SimulatedEdge {
 
   /** Opens a stream as `/v1/stream` does. Returns what the relay does when the connection is gone. */
   open(parameters: URLSearchParams, outlet: Outlet, fail: () => void): () => void {
-    const { hub, clients, current, uptime } = this.#context
+    const { hub, clients, current } = this.#context
     const query = readStreamQuery(parameters, '')
     const { tokens, rejected } = resolveKnownSymbols(current, query.symbols ?? [])
     const options = patchOptions(defaultSelectionOptions, query)
     const heartbeatMs = 1_000 * (query.heartbeat ?? HEARTBEAT_MS / 1_000)
-    const listener = new Listener({
+    const listener = hub.createListener({
       ...{ id: 'one', transport: 'ndjson', address: 'here', outlet, selection: { tokens, options } },
-      ...{ heartbeatMs, patience: clients.patience, host: hub, uptime: uptime() },
+      heartbeatMs,
     })
     clients.add(listener)
     const subscription = {

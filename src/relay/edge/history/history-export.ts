@@ -22,9 +22,6 @@ const PART_BOUNDS = { messages: 100, chars: 131_072 }
 /** Limits of the part at the oldest position. It is large and read first, because eviction removes its updates next. */
 const OLDEST_PART_BOUNDS = { messages: 1_000, chars: 1_048_576 }
 
-/** Time that a client has to take the last lines of an export that is cut. */
-const CUT_BOUND_MS = 5_000
-
 export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest' | 'oldestTime'>, isGzipped: boolean): Record<string, string> => ({
   'content-type': contentTypeOf('ndjson'),
   ...(isGzipped && { 'content-encoding': 'gzip' }),
@@ -169,11 +166,8 @@ class ExportOutlet extends SocketOutlet {
    */
   end(reason?: CloseReason): void {
     this.#isCut = true
-    const { socket } = this.#outgoing
-    if (!socket || !this.#isChunked || reason === 'too_slow') return this.cut()
-    socket.end()
-    const cutTimer = setTimeout(() => this.cut(), CUT_BOUND_MS)
-    socket.once('close', () => clearTimeout(cutTimer))
+    if (!this.#outgoing.socket || !this.#isChunked || reason === 'too_slow') this.cut()
+    else this.endSocket()
   }
 
   override cut(): void {

@@ -10,12 +10,9 @@ import { publicHeaders, safetyHeaders } from '../transport/shared-headers.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/socket-takeover.ts'
 import type { EdgeContext } from './edge-context.ts'
-import { Listener } from './listener.ts'
 import { numberAhead, reach } from './resume-point.ts'
 import { continueSession, startSession } from './session-start.ts'
 
-/** Time that a client has to take the last bytes of a stream. After it the connection is cut. */
-const END_BOUND_MS = 5_000
 /** A browser that lost its stream reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000
@@ -105,10 +102,8 @@ function runStream(edge: EdgeContext, stream: OpenedStream): void {
   const [usual, named = usual] = variantsOf(format)
   const transport = query.events === 'named' ? named : usual
   const outlet = new ResponseOutlet(socket)
-  const listener = new Listener({
-    ...{ id: edge.createConnectionId(), transport, address, outlet, heartbeatMs, selection: { tokens: choice.tokens, options } },
-    ...{ host: edge.hub, patience: edge.clients.patience, uptime: edge.uptime() },
-  })
+  const selection = { tokens: choice.tokens, options }
+  const listener = edge.hub.createListener({ id: edge.createConnectionId(), transport, address, outlet, heartbeatMs, selection })
   // Without heartbeats and updates, nothing else shows that a client has vanished.
   if (heartbeatMs === null) socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
   socket.write(`${responseHeadOf(format, edge.wallTime())}${preface(retryMs)}`)
@@ -147,9 +142,6 @@ class ResponseOutlet extends SocketOutlet {
   }
 
   end(): void {
-    const { socket } = this
-    socket.end()
-    const cutTimer = setTimeout(() => socket.destroy(), END_BOUND_MS)
-    socket.once('close', () => clearTimeout(cutTimer))
+    this.endSocket()
   }
 }

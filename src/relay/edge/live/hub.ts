@@ -13,7 +13,7 @@ import type { BacklogCheck } from './audience.ts'
 import { Audiences } from './audiences.ts'
 import { Backlogs } from './backlogs.ts'
 import { Delivery } from './delivery.ts'
-import type { Listener, ListenerHost } from './listener.ts'
+import { Listener, type ListenerHost, type ListenerInit } from './listener.ts'
 
 type Options = {
   readonly clients: Clients
@@ -89,6 +89,12 @@ export class Hub implements ListenerHost {
   /** Returns a refusal if too many selections have value filters; otherwise null. Listeners rarely share such selections. */
   selectionRefusal(selection: Selection, listener?: Listener): Refusal | null {
     return this.#audiences.filteredCountWith(selection, listener) <= this.#options.maxSelections ? null : tooManySelections
+  }
+
+  /** Makes the listener of a new connection. */
+  createListener(init: Omit<ListenerInit, 'host' | 'patience' | 'uptime'>): Listener {
+    const { clients, uptime } = this.#options
+    return new Listener({ ...init, host: this, patience: clients.patience, uptime: uptime() })
   }
 
   /** Makes a listener live: it receives every later update that its selection matches. */

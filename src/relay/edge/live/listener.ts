@@ -27,7 +27,7 @@ export interface ListenerHost {
   leave(listener: Listener): void
 }
 
-type ListenerInit = Omit<ClientInit, 'transport'> &
+export type ListenerInit = Omit<ClientInit, 'transport'> &
   Pick<Listener, 'id' | 'transport' | 'selection'> & { readonly compression?: Compression; readonly host: ListenerHost }
 
 /** The client of a stream. */

@@ -15,7 +15,7 @@ import { resolveKnownSymbols, resolveSymbols } from '../select/resolve-symbols.t
 import type { Compression } from '../transport/deflate-offer.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
 import type { EdgeContext } from './edge-context.ts'
-import { Listener } from './listener.ts'
+import type { Listener } from './listener.ts'
 import { numberAhead, reach } from './resume-point.ts'
 import {
   continueSession,
@@ -58,7 +58,7 @@ export class WebSocketSession implements WebSocketEvents {
   constructor(outlet: WebSocketOutlet, address: string, compression: Compression, edge: EdgeContext) {
     this.#edge = edge
     this.#outlet = outlet
-    this.#listener = new Listener({
+    this.#listener = edge.hub.createListener({
       id: edge.createConnectionId(),
       transport: 'ws',
       compression,
@@ -66,9 +66,6 @@ export class WebSocketSession implements WebSocketEvents {
       outlet,
       heartbeatMs: edge.heartbeatMs,
       selection: { tokens: new Set(), options: defaultSelectionOptions },
-      patience: edge.clients.patience,
-      host: edge.hub,
-      uptime: edge.uptime(),
     })
     this.#idleTimer = setTimeout(() => this.#disconnect('nothing_subscribed'), IDLE_BOUND_MS)
   }

@@ -2,6 +2,9 @@ import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import type { CloseReason } from '../../../protocol/close-codes.ts'
 
+/** Time that a client has to take the last bytes. After it the connection is cut. */
+const END_BOUND_MS = 5_000
+
 /** Connection that takes the bytes for a listener: a WebSocket, a streaming response or an export. */
 export interface Outlet {
   write(bytes: Buffer): void
@@ -72,6 +75,13 @@ export abstract class SocketOutlet implements Outlet {
 
   cut(): void {
     this.socket.destroy()
+  }
+
+  /** Ends the connection after the bytes that are already written, if the client takes them in time. */
+  protected endSocket(): void {
+    this.socket.end()
+    const cutTimer = setTimeout(() => this.cut(), END_BOUND_MS)
+    this.socket.once('close', () => clearTimeout(cutTimer))
   }
 }
 

@@ -9,7 +9,6 @@ import type { Update } from '../../../../src/protocol/updates.ts'
 import { Clients } from '../../../../src/relay/edge/clients/clients.ts'
 import type { EdgeContext } from '../../../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../../../src/relay/edge/live/hub.ts'
-import { Listener } from '../../../../src/relay/edge/live/listener.ts'
 import { continueSession, startSession } from '../../../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/socket-outlet.ts'
@@ -102,9 +101,8 @@ export function openEdge({
     ...httpServices,
   }
   const add = (outlet: Outlet, { tokens, options = {}, transport = 'ndjson', address = 'here', heartbeatMs }: ListenRequest) => {
-    const listener = new Listener({
-      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null, uptime: now() },
-      ...{ patience: clients.patience, host: hub },
+    const listener = hub.createListener({
+      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null },
       selection: { tokens: tokens ? new Set(tokens) : null, options: { ...defaultSelectionOptions, ...options } },
     })
     clients.add(listener)

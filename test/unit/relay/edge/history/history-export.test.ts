@@ -15,6 +15,8 @@ import { queryAt, tokenNotes } from './history-fixture.ts'
 /** More megabytes than the kernel buffers for a client that does not read. */
 const MANY_MESSAGES = 40
 const MEGABYTE = 1_000_000
+/** More bytes than a line of these tests has beside its text. */
+const LINE_REST_BYTES = 10_000
 
 /** A server of exports over a tape that the test writes; `answers` are its responses in order of their start. */
 async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableTape) {
@@ -148,6 +150,16 @@ describe('a history export', () => {
     }
     expect(outgoing?.destroyed).toBe(true)
     expect((await readAll(answer)).complete).toBe(false)
+  })
+
+  it('counts the lines that its reader has not taken when it is cut', async () => {
+    const { openRequest, answers, clients } = await openLongExport()
+    await openRequest()
+    await waitUntil(() => answers[0]?.writableNeedDrain === true)
+    clients.drain()
+    const sent = clients.measureSent().get('ndjson')
+    expect(sent?.bytes).toBeGreaterThan(0)
+    expect(sent?.messages).toBeGreaterThanOrEqual((sent?.bytes ?? 0) / (MEGABYTE + LINE_REST_BYTES))
   })
 
   it('runs twice at a time for one address, without delay for others', async () => {
