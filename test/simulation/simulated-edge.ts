@@ -7,7 +7,7 @@ import { readHistoryQuery } from '../../src/relay/edge/history/history-query.ts'
 import { LongWorkQueue } from '../../src/relay/edge/limits/long-work-queue.ts'
 import type { EdgeContext } from '../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../src/relay/edge/live/hub.ts'
-import { continueSession, startSession } from '../../src/relay/edge/live/session-start.ts'
+import { startSession } from '../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import { resolveKnownSymbols } from '../../src/relay/edge/select/resolve-symbols.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
@@ -83,9 +83,8 @@ export class SimulatedEdge {
       onGap: query.on_gap ?? 'replay',
       rejected,
     }
-    if (options.stage === 'sealed')
-      listener.replayAgain = () => void continueSession(this.#context, listener, subscription).catch(fail)
-    startSession(this.#context, listener, subscription).catch(fail)
+    const follow = (session: Promise<void>) => void session.catch(fail)
+    follow(startSession(this.#context, listener, subscription, follow))
     return () => clients.remove(listener)
   }
 

@@ -156,18 +156,14 @@ class ExportOutlet extends SocketOutlet {
     return drainedOrClosed(this.#outgoing)
   }
 
-  ping(): boolean {
-    return false
-  }
-
   /**
    * Ends the connection after the lines that are already written, without the final chunk of HTTP/1.1: the client sees that the end
    * is missing. HTTP/1.0, which some proxies use, has no final chunk: only a reset shows it.
    */
-  end(reason?: CloseReason): void {
+  override end(reason?: CloseReason): void {
     this.#isCut = true
     if (!this.#outgoing.socket || !this.#isChunked || reason === 'too_slow') this.cut()
-    else this.endSocket()
+    else super.end()
   }
 
   override cut(): void {

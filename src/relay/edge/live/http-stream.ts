@@ -11,7 +11,7 @@ import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/socket-takeover.ts'
 import type { EdgeContext } from './edge-context.ts'
 import { numberAhead, reach } from './resume-point.ts'
-import { continueSession, startSession } from './session-start.ts'
+import { startSession } from './session-start.ts'
 
 /** A browser that lost its stream reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 1_000
@@ -101,7 +101,7 @@ function runStream(edge: EdgeContext, stream: OpenedStream): void {
   const heartbeatMs = query.heartbeat === undefined ? edge.heartbeatMs : query.heartbeat * 1_000 || null
   const [usual, named = usual] = variantsOf(format)
   const transport = query.events === 'named' ? named : usual
-  const outlet = new ResponseOutlet(socket)
+  const outlet = new SocketOutlet(socket)
   const selection = { tokens: choice.tokens, options }
   const listener = edge.hub.createListener({ id: edge.createConnectionId(), transport, address, outlet, heartbeatMs, selection })
   // Without heartbeats and updates, nothing else shows that a client has vanished.
@@ -115,8 +115,7 @@ function runStream(edge: EdgeContext, stream: OpenedStream): void {
   const onGap = query.on_gap ?? 'replay'
   const subscription = { since, snapshot, onGap, rejected: choice.rejected }
   const run = (session: Promise<void>) => void session.catch(() => socket.destroy())
-  if (options.stage === 'sealed') listener.replayAgain = () => run(continueSession(edge, listener, subscription))
-  run(startSession(edge, listener, subscription))
+  run(startSession(edge, listener, subscription, run))
 }
 
 export const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
@@ -134,14 +133,3 @@ const responseHeadOf = (format: FormatName, time: number): string =>
   `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')}date: ${new Date(time).toUTCString()}\r\nconnection: close\r\n\r\n`
-
-/** A streaming response as an outlet. Its body ends when the connection ends. */
-class ResponseOutlet extends SocketOutlet {
-  ping(): boolean {
-    return false
-  }
-
-  end(): void {
-    this.endSocket()
-  }
-}

@@ -63,8 +63,21 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
   listener.greet()
 }
 
-/** Sends everything from `hello` to `live`, in the order of the contract, at the reader's pace. */
-export async function startSession(edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> {
+/** Follows a session to its end. It ends with an error if the tape cannot be read. */
+type FollowSession = (session: Promise<void>) => void
+
+/**
+ * Sends everything from `hello` to `live`, in the order of the contract, at the reader's pace. A live listener of the sealed view
+ * replays again if its next update lacks evicted facts. That replay reads memory, so it needs no replay slot.
+ */
+export async function startSession(
+  edge: EdgeContext,
+  listener: Listener,
+  subscription: FirstSubscription,
+  followAgain: FollowSession,
+): Promise<void> {
+  const isSealed = listener.selection.options.stage === 'sealed'
+  if (isSealed) listener.replayAgain = () => followAgain(replay(edge, listener, { ...subscription, reportsEvicted: true }))
   if (isRecent(edge, subscription.since)) return startStream(edge, listener, subscription)
   await edge.clients.replaySlots.run(listener, () => startStream(edge, listener, subscription))
 }
@@ -96,10 +109,6 @@ async function startStream(edge: EdgeContext, listener: Listener, subscription: 
   // A stream from a time begins with the updates that are kept. A stream that continues from a position reports evicted ones.
   await replay(edge, listener, { ...subscription, reportsEvicted: subscription.since.from === 'position' })
 }
-
-/** Replays to a live listener of the sealed view if its next update lacks evicted facts. Reads memory: it needs no replay slot. */
-export const continueSession = (edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> =>
-  replay(edge, listener, { ...subscription, reportsEvicted: true })
 
 async function sendInitialState(edge: EdgeContext, listener: Listener, subscription: FirstSubscription, start: ResumePoint) {
   const { after, resume, gaps } = start

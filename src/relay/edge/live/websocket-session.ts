@@ -17,15 +17,7 @@ import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-ou
 import type { EdgeContext } from './edge-context.ts'
 import type { Listener } from './listener.ts'
 import { numberAhead, reach } from './resume-point.ts'
-import {
-  continueSession,
-  type FirstSubscription,
-  sendHello,
-  sendSnapshot,
-  startSession,
-  subscribedNotice,
-  tokensOf,
-} from './session-start.ts'
+import { type FirstSubscription, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session-start.ts'
 
 /** Number of bad messages in a row after which the connection is closed. */
 const ERRORS_IN_ROW_BOUND = 10
@@ -185,10 +177,12 @@ export class WebSocketSession implements WebSocketEvents {
     const snapshot = firstDefined(query.snapshot, this.#urlQuery?.snapshot) ?? true
     const onGap = firstDefined(query.on_gap, this.#urlQuery?.on_gap) ?? 'replay'
     const subscription = { since, snapshot, onGap, rejected, req }
-    if (options.stage === 'sealed')
-      this.#listener.replayAgain = () => this.#run(continueSession(edge, this.#listener, subscription))
     const ahead = numberAhead(since, edge.tape)
-    this.#run(ahead === null ? startSession(edge, this.#listener, subscription) : this.#startWhenReached(ahead, subscription))
+    this.#run(ahead === null ? this.#start(subscription) : this.#startWhenReached(ahead, subscription))
+  }
+
+  #start(subscription: FirstSubscription): Promise<void> {
+    return startSession(this.#edge, this.#listener, subscription, (session) => this.#run(session))
   }
 
   #run(session: Promise<void>): void {
@@ -201,7 +195,7 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   async #startWhenReached(ahead: number, subscription: FirstSubscription): Promise<void> {
-    if (await reach(this.#edge, ahead)) return startSession(this.#edge, this.#listener, subscription)
+    if (await reach(this.#edge, ahead)) return this.#start(subscription)
     if (this.#listener.isGone) return
     this.#sendError(refusals.lagging, subscription.req)
     this.#disconnect('lagging')

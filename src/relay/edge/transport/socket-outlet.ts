@@ -21,8 +21,8 @@ export interface Outlet {
   cut(): void
 }
 
-/** Writes bytes unchanged to a socket, because they are already encoded, once for all listeners. */
-export abstract class SocketOutlet implements Outlet {
+/** Writes bytes unchanged to a socket, because they are already encoded, once for all listeners. A stream ends with its connection. */
+export class SocketOutlet implements Outlet {
   protected readonly socket: Socket
   #takenBytes = 0
 
@@ -70,15 +70,16 @@ export abstract class SocketOutlet implements Outlet {
     return drainedOrClosed(this.socket)
   }
 
-  abstract ping(): boolean
-  abstract end(reason: CloseReason, position: string | null): void
+  ping(): boolean {
+    return false
+  }
 
   cut(): void {
     this.socket.destroy()
   }
 
   /** Ends the connection after the bytes that are already written, if the client takes them in time. */
-  protected endSocket(): void {
+  end(_reason?: CloseReason, _position?: string | null): void {
     this.socket.end()
     const cutTimer = setTimeout(() => this.cut(), END_BOUND_MS)
     this.socket.once('close', () => clearTimeout(cutTimer))

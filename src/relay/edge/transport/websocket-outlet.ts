@@ -71,7 +71,7 @@ export class WebSocketOutlet extends SocketOutlet {
     if (this.#isOpen && this.socket.writable) this.socket.write(bytes)
   }
 
-  ping(): boolean {
+  override ping(): boolean {
     if (this.#unansweredPings >= UNANSWERED_PINGS_BOUND) return true
     this.#unansweredPings += 1
     // The socket is corked, so that the ping and the heartbeat after it are one write.
@@ -99,7 +99,7 @@ export class WebSocketOutlet extends SocketOutlet {
     return wasPinged
   }
 
-  end(reason: CloseReason, position: string | null): void {
+  override end(reason: CloseReason, position: string | null): void {
     this.#webSocket.close(closeCodes[reason], formatCloseReason(reason, position))
   }
 }

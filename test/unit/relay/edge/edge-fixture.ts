@@ -9,7 +9,7 @@ import type { Update } from '../../../../src/protocol/updates.ts'
 import { Clients } from '../../../../src/relay/edge/clients/clients.ts'
 import type { EdgeContext } from '../../../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../../../src/relay/edge/live/hub.ts'
-import { continueSession, startSession } from '../../../../src/relay/edge/live/session-start.ts'
+import { startSession } from '../../../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/socket-outlet.ts'
 import { openMetrics } from '../../../../src/relay/metrics.ts'
@@ -113,8 +113,7 @@ export function openEdge({
     const outlet = new RecordingOutlet(roomBytes ?? Number.POSITIVE_INFINITY)
     const listener = add(outlet, request)
     const subscription = { since, snapshot: false, onGap: 'replay' as const, rejected: [] }
-    listener.replayAgain = () => void continueSession(context, listener, subscription)
-    const started = startSession(context, listener, subscription)
+    const started = startSession(context, listener, subscription, () => {})
     return { listener, started, outlet, leave: () => clients.remove(listener) }
   }
   /** A listener that is live at once, without the messages that begin a stream. */
