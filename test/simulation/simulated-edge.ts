@@ -7,7 +7,7 @@ import { readHistoryQuery } from '../../src/relay/edge/history/history-query.ts'
 import { LongWorkQueue } from '../../src/relay/edge/limits/long-work-queue.ts'
 import type { EdgeContext } from '../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../src/relay/edge/live/hub.ts'
-import { startSession } from '../../src/relay/edge/live/session-start.ts'
+import { startSession, subscriptionOf } from '../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import { resolveKnownSymbols } from '../../src/relay/edge/select/resolve-symbols.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
@@ -77,12 +77,7 @@ export class SimulatedEdge {
       heartbeatMs,
     })
     clients.add(listener)
-    const subscription = {
-      since: query.since ?? { from: 'now' as const },
-      snapshot: query.snapshot ?? true,
-      onGap: query.on_gap ?? 'replay',
-      rejected,
-    }
+    const subscription = subscriptionOf(query, { rejected })
     const follow = (session: Promise<void>) => void session.catch(fail)
     follow(startSession(this.#context, listener, subscription, follow))
     return () => clients.remove(listener)

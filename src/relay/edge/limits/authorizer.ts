@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Refusal } from '../../../protocol/refusal.ts'
+import { readRequest } from '../../../protocol/requests.ts'
 import { digestOf } from '../../config/api-key-settings.ts'
 import type { ApiKeyRing } from './api-key-ring.ts'
 import { apiKeyRequired, forbiddenOrigin } from './refusals.ts'
@@ -32,3 +33,13 @@ export const hasBearerToken = ({ headers }: IncomingMessage, token: string): boo
   timingSafeEqual(digestOf(bearerTokenOf(headers.authorization) ?? ''), digestOf(token))
 
 export const bearerTokenOf = (header: string | undefined): string | null => /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1] ?? null
+
+/** Returns the client whose API key a message contains; null if it contains no valid API key. */
+export function clientOfMessage(text: string, keys: ApiKeyRing | null): string | null {
+  try {
+    const request = readRequest(text)
+    return request.type === 'auth' ? (keys?.admit(request.key) ?? null) : null
+  } catch {
+    return null
+  }
+}

@@ -11,7 +11,7 @@ import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/socket-takeover.ts'
 import type { EdgeContext } from './edge-context.ts'
 import { numberAhead, reach } from './resume-point.ts'
-import { startSession } from './session-start.ts'
+import { startSession, subscriptionOf } from './session-start.ts'
 
 /** A browser that lost its stream reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 1_000
@@ -34,9 +34,9 @@ export type StreamRequest = {
 function resolveRequest(edge: EdgeContext, request: StreamRequest) {
   const query = readStreamQuery(request.query, lastEventIdOf(request.incoming))
   const format = request.format ?? query.format ?? request.acceptedFormat
-  const choice = resolveKnownSymbols(edge.current, query.symbols ?? [])
-  const options = patchOptions(defaultSelectionOptions, query)
-  return { query, format, choice, options, since: query.since ?? ({ from: 'now' } as const) }
+  const { tokens, rejected } = resolveKnownSymbols(edge.current, query.symbols ?? [])
+  const selection = { tokens, options: patchOptions(defaultSelectionOptions, query) }
+  return { query, format, selection, subscription: subscriptionOf(query, { rejected }) }
 }
 
 export const streamHeadersOf = (edge: EdgeContext, request: StreamRequest): Record<string, string> =>
@@ -70,14 +70,14 @@ const isEventSource = ({ incoming, query, format: pathFormat, acceptedFormat }: 
 
 function startStream(edge: EdgeContext, request: StreamRequest, resolved: ReturnType<typeof resolveRequest>): void {
   const { incoming, outgoing } = request
-  const { choice, options, since } = resolved
+  const { selection, subscription } = resolved
   const address = edge.clientAddressOf(incoming)
-  const refusal = () => edge.clients.refusal(address) ?? edge.hub.selectionRefusal({ tokens: choice.tokens, options })
+  const refusal = () => edge.clients.refusal(address) ?? edge.hub.selectionRefusal(selection)
   const refused = refusal()
   if (refused) throw refused
   const socket = takeOver(incoming, outgoing)
   const run = () => runStream(edge, { ...resolved, address, socket })
-  const ahead = numberAhead(since, edge.tape)
+  const ahead = numberAhead(subscription.since, edge.tape)
   if (ahead === null) return run()
   socket.on('error', () => socket.destroy())
   // The connection is taken over already, because Node could not release it after a wait.
@@ -95,14 +95,13 @@ function startStream(edge: EdgeContext, request: StreamRequest, resolved: Return
 type OpenedStream = ReturnType<typeof resolveRequest> & { readonly address: string; readonly socket: Socket }
 
 function runStream(edge: EdgeContext, stream: OpenedStream): void {
-  const { query, format, choice, options, since, address, socket } = stream
+  const { query, format, selection, subscription, address, socket } = stream
   const { preface } = formatOf(format)
   const retryMs = edge.isOneOfMany ? OTHERS_RETRY_MS : Math.round(RETRY_LEAST_MS + edge.random() * RETRY_SPREAD_MS)
   const heartbeatMs = query.heartbeat === undefined ? edge.heartbeatMs : query.heartbeat * 1_000 || null
   const [usual, named = usual] = variantsOf(format)
   const transport = query.events === 'named' ? named : usual
   const outlet = new SocketOutlet(socket)
-  const selection = { tokens: choice.tokens, options }
   const listener = edge.hub.createListener({ id: edge.createConnectionId(), transport, address, outlet, heartbeatMs, selection })
   // Without heartbeats and updates, nothing else shows that a client has vanished.
   if (heartbeatMs === null) socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
@@ -111,9 +110,6 @@ function runStream(edge: EdgeContext, stream: OpenedStream): void {
   socket.on('close', remove).on('error', remove)
   const exceeded = edge.clients.add(listener)
   if (exceeded) return edge.clients.disconnect(listener, exceeded)
-  const { snapshot = true } = query
-  const onGap = query.on_gap ?? 'replay'
-  const subscription = { since, snapshot, onGap, rejected: choice.rejected }
   const run = (session: Promise<void>) => void session.catch(() => socket.destroy())
   run(startSession(edge, listener, subscription, run))
 }

@@ -1,7 +1,7 @@
 import { clockStepsMs } from '../../../lib/steady-clock.ts'
 import { chunk, nextTurn, runAtOnce } from '../../../lib/turns.ts'
 import type { NoticeOf, RejectedSymbol } from '../../../protocol/notices.ts'
-import { type OnGap, SYMBOLS_BOUND } from '../../../protocol/parameters/selection.ts'
+import { type OnGap, type SelectionPatch, SYMBOLS_BOUND } from '../../../protocol/parameters/selection.ts'
 import type { StartPoint } from '../../../protocol/parameters/start-point.ts'
 import { shownFilters } from '../../../protocol/parameters/value-filters.ts'
 import { resumeAfter, type TapePosition } from '../../../protocol/position.ts'
@@ -31,6 +31,24 @@ export type FirstSubscription = {
   readonly onGap: OnGap
   readonly rejected: readonly RejectedSymbol[]
   readonly req?: string | number | undefined
+}
+
+type FirstQuery = Pick<SelectionPatch, 'since' | 'snapshot' | 'on_gap'>
+
+/** Returns how a stream starts. `defaults` are the parameters of a URL, which apply if a later request does not set them. */
+export function subscriptionOf(
+  query: FirstQuery,
+  { defaults, rejected, req }: Pick<FirstSubscription, 'rejected' | 'req'> & { readonly defaults?: FirstQuery | null },
+): FirstSubscription {
+  // Null counts as a value: it resets the parameter.
+  const given = <Name extends keyof FirstQuery>(name: Name) => (query[name] === undefined ? defaults?.[name] : query[name])
+  return {
+    since: given('since') ?? { from: 'now' },
+    snapshot: given('snapshot') ?? true,
+    onGap: given('on_gap') ?? 'replay',
+    rejected,
+    req,
+  }
 }
 
 /** Sends `hello`. `id` is the position at which the stream starts; null if it is unknown, or if a gap is sent first. */

@@ -8,6 +8,7 @@ import {
 } from '../../../protocol/parameters/selection.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { type Request, readRequest, reqOf } from '../../../protocol/requests.ts'
+import { clientOfMessage } from '../limits/authorizer.ts'
 import { RateBucket } from '../limits/rate-bucket.ts'
 import * as refusals from '../limits/refusals.ts'
 import type { Selection } from '../select/compiled-selection.ts'
@@ -17,7 +18,15 @@ import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-ou
 import type { EdgeContext } from './edge-context.ts'
 import type { Listener } from './listener.ts'
 import { numberAhead, reach } from './resume-point.ts'
-import { type FirstSubscription, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session-start.ts'
+import {
+  type FirstSubscription,
+  sendHello,
+  sendSnapshot,
+  startSession,
+  subscribedNotice,
+  subscriptionOf,
+  tokensOf,
+} from './session-start.ts'
 
 /** Number of bad messages in a row after which the connection is closed. */
 const ERRORS_IN_ROW_BOUND = 10
@@ -31,19 +40,25 @@ const IDLE_BOUND_MS = 30_000
 /** A connection that needs an API key is refused after this time without a message. */
 const API_KEY_BOUND_MS = 2_000
 
+type SessionPhase =
+  /** The connection needs an API key, which the first message must contain. */
+  | { readonly name: 'locked'; readonly unlock: (text: string | null) => void }
+  /** `idle`: nothing is subscribed yet. */
+  | { readonly name: 'idle' | 'live' }
+  /** A replay runs. Messages wait until it ends. */
+  | { readonly name: 'starting'; readonly queued: (string | null)[] }
+
+const [IDLE, LIVE] = [{ name: 'idle' }, { name: 'live' }] as const
+
 /** One client of /v1/ws, from `hello` to `bye`. Requests change its selection. */
 export class WebSocketSession implements WebSocketEvents {
   readonly #edge: EdgeContext
   readonly #listener: Listener
   readonly #outlet: WebSocketOutlet
-  #idleTimer: NodeJS.Timeout | null
-  #queued: (string | null)[] | null = null
+  #idleTimer: NodeJS.Timeout | undefined
   #messageRate: RateBucket | null = null
-  /** `idle` before the first subscription, `starting` during a replay. */
-  #phase: 'idle' | 'starting' | 'live' = 'idle'
+  #phase: SessionPhase = IDLE
   #errorsInRow = 0
-  /** Receives the first message if the connection needs an API key. */
-  #onFirstMessage: ((text: string | null) => void) | null = null
   /** Parameters of a URL without symbols: the defaults of the first subscription. */
   #urlQuery: SelectionPatch | null = null
 
@@ -89,20 +104,22 @@ export class WebSocketSession implements WebSocketEvents {
 
   /** Opens the session if the first message contains a valid API key. Refuses the client if it does not, or is late. */
   waitForApiKey(query: URLSearchParams, lastEventId: string): void {
-    const timer = setTimeout(() => this.#onFirstMessage?.(null), API_KEY_BOUND_MS)
-    this.#onFirstMessage = (text) => {
+    const unlock = (text: string | null): void => {
       clearTimeout(timer)
-      this.#onFirstMessage = null
-      const client = text === null ? null : clientOf(text, this.#edge.keys)
+      if (this.#listener.isGone) return
+      this.#phase = IDLE
+      const client = text === null ? null : clientOfMessage(text, this.#edge.keys)
       if (this.#edge.clients.isDraining) return this.#disconnect('going_away')
       if (client !== null) this.#listener.address = client
       this.open(query, lastEventId, client === null ? refusals.apiKeyRequired : null)
     }
+    const timer = setTimeout(() => unlock(null), API_KEY_BOUND_MS)
+    this.#phase = { name: 'locked', unlock }
   }
 
   onMessage(data: unknown, isBinary: boolean): void {
     const text = isBinary ? null : String(data)
-    if (this.#onFirstMessage) this.#onFirstMessage(text)
+    if (this.#phase.name === 'locked') this.#phase.unlock(text)
     else if (this.#countMessage()) this.#handleOrQueue(text)
   }
 
@@ -115,9 +132,8 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   #handleOrQueue(text: string | null): void {
-    if (this.#phase !== 'starting') return this.#handle(text)
-    this.#queued ??= []
-    if (this.#queued.length < QUEUED_BOUND) this.#queued.push(text)
+    if (this.#phase.name !== 'starting') this.#handle(text)
+    else if (this.#phase.queued.length < QUEUED_BOUND) this.#phase.queued.push(text)
     else this.#disconnect('too_many_messages')
   }
 
@@ -132,7 +148,6 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   onClose(): void {
-    this.#onFirstMessage = null
     this.#cancelIdleTimer()
     this.#edge.clients.remove(this.#listener)
   }
@@ -150,7 +165,7 @@ export class WebSocketSession implements WebSocketEvents {
     const { req } = request
     switch (request.type) {
       case 'subscribe':
-        if (this.#phase === 'idle') return this.#subscribeFirst(request, request.symbols ?? [], request.req)
+        if (this.#phase === IDLE) return this.#subscribeFirst(request, request.symbols ?? [], request.req)
         return this.#addSubscription(request)
       case 'unsubscribe':
         return this.#unsubscribe(request)
@@ -170,35 +185,34 @@ export class WebSocketSession implements WebSocketEvents {
     if (symbols.length === 0) throw refusals.symbolsRequired
     const { tokens, rejected } = resolveSymbols(edge.current, symbols)
     const options = patchOptions(this.#listener.selection.options, query)
-    const refusal = edge.hub.selectionRefusal({ tokens, options })
-    if (refusal) throw refusal
-    this.#select({ tokens, options })
-    const since = firstDefined(query.since, this.#urlQuery?.since) ?? { from: 'now' as const }
-    const snapshot = firstDefined(query.snapshot, this.#urlQuery?.snapshot) ?? true
-    const onGap = firstDefined(query.on_gap, this.#urlQuery?.on_gap) ?? 'replay'
-    const subscription = { since, snapshot, onGap, rejected, req }
-    const ahead = numberAhead(since, edge.tape)
-    this.#run(ahead === null ? this.#start(subscription) : this.#startWhenReached(ahead, subscription))
-  }
-
-  #start(subscription: FirstSubscription): Promise<void> {
-    return startSession(this.#edge, this.#listener, subscription, (session) => this.#run(session))
+    this.#extend({ tokens, options })
+    this.#run(this.#start(subscriptionOf(query, { defaults: this.#urlQuery, rejected, req })))
   }
 
   #run(session: Promise<void>): void {
-    this.#phase = 'starting'
+    const queued: (string | null)[] = []
+    this.#phase = { name: 'starting', queued }
     session.then(
-      () => this.#handleQueued(),
+      () => this.#handleQueued(queued),
       // If the tape cannot be read, the client reconnects with its last position.
       () => this.#disconnect('going_away'),
     )
   }
 
-  async #startWhenReached(ahead: number, subscription: FirstSubscription): Promise<void> {
-    if (await reach(this.#edge, ahead)) return this.#start(subscription)
+  async #start(subscription: FirstSubscription): Promise<void> {
+    const ahead = numberAhead(subscription.since, this.#edge.tape)
+    if (ahead === null || (await reach(this.#edge, ahead)))
+      return startSession(this.#edge, this.#listener, subscription, (session) => this.#run(session))
     if (this.#listener.isGone) return
     this.#sendError(refusals.lagging, subscription.req)
     this.#disconnect('lagging')
+  }
+
+  /** Selects more, or throws a refusal. */
+  #extend(selection: Selection): void {
+    const refusal = this.#edge.hub.selectionRefusal(selection, this.#listener)
+    if (refusal) throw refusal
+    this.#select(selection)
   }
 
   /** Changes the selection. A client that has selected a token may stay. */
@@ -213,15 +227,13 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   #cancelIdleTimer(): void {
-    if (this.#idleTimer) clearTimeout(this.#idleTimer)
-    this.#idleTimer = null
+    clearTimeout(this.#idleTimer)
+    this.#idleTimer = undefined
   }
 
-  #handleQueued(): void {
+  #handleQueued(queued: readonly (string | null)[]): void {
     // If all symbols were unknown, the next subscribe counts as the first one and may set `since`.
-    this.#phase = this.#listener.selection.tokens?.size === 0 ? 'idle' : 'live'
-    const queued = this.#queued ?? []
-    this.#queued = null
+    this.#phase = this.#listener.selection.tokens?.size === 0 ? IDLE : LIVE
     for (const text of queued) this.#handleOrQueue(text)
   }
 
@@ -239,9 +251,7 @@ export class WebSocketSession implements WebSocketEvents {
     const combined = tokens === null || current === null ? null : new Set([...current, ...tokens])
     if (combined && combined.size > SYMBOLS_BOUND) throw refusals.tooManySymbols
     const options = patchOptions(listener.selection.options, request)
-    const refusal = edge.hub.selectionRefusal({ tokens: combined, options }, listener)
-    if (refusal) throw refusal
-    this.#select({ tokens: combined, options })
+    this.#extend({ tokens: combined, options })
     edge.hub.join(listener)
     const id = edge.hub.position(edge.hub.deliveredSeq)
     listener.sendNotice(subscribedNotice(edge, listener, { req: request.req, id, resume: 'none', rejected }))
@@ -260,7 +270,7 @@ export class WebSocketSession implements WebSocketEvents {
     const namedTokens = tokens === null ? [] : tokensOf(edge, tokens)
     const removed = current === null ? ['*'] : namedTokens.flatMap(({ address, symbol }) => (current.has(address) ? [symbol] : []))
     this.#select({ tokens: new Set([...(current ?? [])].filter((address) => !tokens?.has(address))) })
-    if (this.#phase === 'live') edge.hub.join(listener)
+    if (this.#phase === LIVE) edge.hub.join(listener)
     listener.sendNotice({ type: 'unsubscribed', req, symbols: removed })
   }
 
@@ -280,27 +290,8 @@ export class WebSocketSession implements WebSocketEvents {
     this.#sendRefusal(error instanceof Refusal ? error : refusals.internalError, req)
   }
 
-  #sendRefusal({ code, reason, message, details }: Refusal, req: string | number | undefined): void {
-    this.#listener.sendNotice({
-      type: 'error',
-      req,
-      code,
-      reason,
-      message,
-      ...(Object.keys(details).length > 0 ? { details: [{ '@type': `stocktape/${reason}`, ...details }] } : {}),
-    })
+  #sendRefusal({ record, details: given }: Refusal, req: string | number | undefined): void {
+    const { details, ...error } = record
+    this.#listener.sendNotice({ type: 'error', req, ...error, ...(Object.keys(given).length > 0 && { details }) })
   }
 }
-
-/** Returns the client whose API key a message contains; null if it contains no valid API key. */
-function clientOf(text: string, keys: EdgeContext['keys']): string | null {
-  try {
-    const request = readRequest(text)
-    return request.type === 'auth' ? (keys?.admit(request.key) ?? null) : null
-  } catch {
-    return null
-  }
-}
-
-/** Returns the first value that is not undefined. Null counts as a value. */
-const firstDefined = <Value>(current: Value, previous: Value): Value => (current === undefined ? previous : current)
