@@ -8,7 +8,6 @@ import { goingAway, limitRefusals } from '../limits/refusals.ts'
 import { LocalCounts, type UsageCounts } from '../limits/usage-counts.ts'
 import type { Client, ClientTransport, Patience } from './client.ts'
 import { ReplaySlots } from './replay-slots.ts'
-import { type Sent, SentTotals } from './sent-totals.ts'
 
 const STUCK_CHECK_MS = 5_000
 const HEARTBEATS_PER_TURN = 250
@@ -47,12 +46,16 @@ type Options = {
   readonly log: WriteLine
 }
 
+/** Numbers of clients that are connected, and of the updates and bytes that were sent to all. */
+export type Sent = { clients: number; messages: number; bytes: number }
+
 /** The connections that stay open. It admits and counts them, sends heartbeats, and ends those that are gone or too slow. */
 export class Clients {
   readonly #options: Options
   readonly #counts: UsageCounts
   readonly #connected = new Set<Client>()
-  readonly #sentTotals: SentTotals
+  /** Sums over clients that are gone. A client counts for itself, and is read only when it ends or is measured. */
+  readonly #sentToGone = new Map<string, Sent>()
   readonly replaySlots: ReplaySlots
   /** The patience with streams and exports. */
   readonly patience: Patience
@@ -66,7 +69,6 @@ export class Clients {
     const { keys, workers, sharedUsage, maxBacklogBytes, backlogPatienceMs: patienceMs } = options
     this.#options = options
     this.#counts = sharedUsage ?? new LocalCounts()
-    this.#sentTotals = new SentTotals(keys)
     this.patience = { maxBacklogBytes, patienceMs, atOnceBytes: AT_ONCE_FACTOR * maxBacklogBytes }
     this.replaySlots = new ReplaySlots((address) => keys?.limitsOf(address)?.replays, workers)
   }
@@ -109,7 +111,7 @@ export class Clients {
     log('client_ended', { transport, reason, alive_ms: Math.round(uptime() - client.openedAt) })
     this.#count(client, -1)
     this.replaySlots.leave(client)
-    this.#sentTotals.end(client)
+    this.#addSent(this.#sentToGone, client, 0)
   }
 
   readonly disconnect = (client: Client, reason: CloseReason): void => {
@@ -169,9 +171,21 @@ export class Clients {
     return transports.reduce((sum, transport) => sum + this.#counts.count(countName(transport)), 0)
   }
 
-  /** Returns what was sent to clients, by transport and by API key. */
+  /** Returns what was sent, by the names of transports and of clients with API keys. */
   measureSent(): ReadonlyMap<string, Sent> {
-    return this.#sentTotals.measure(this.#connected)
+    const sums = new Map([...this.#sentToGone].map(([name, sent]) => [name, { ...sent }]))
+    for (const client of this.#connected) this.#addSent(sums, client, 1)
+    return sums
+  }
+
+  #addSent(sums: Map<string, Sent>, { transport, address, sent, sentBytes }: Client, connections: 0 | 1): void {
+    for (const name of this.#options.keys?.clients.has(address) ? [transport, address] : [transport]) {
+      const sum = sums.get(name) ?? { clients: 0, messages: 0, bytes: 0 }
+      sums.set(name, sum)
+      sum.clients += connections
+      sum.messages += sent
+      sum.bytes += sentBytes
+    }
   }
 
   #exceededLimit(address: string): keyof typeof limitRefusals | null {
