@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { quantity } from '../../lib/hex.ts'
 import { createRedactor } from '../../lib/redact.ts'
@@ -21,7 +20,7 @@ import type { WriteLine } from '../log-lines.ts'
 import type { Metrics } from '../metrics.ts'
 import { ChainState } from './chain-state.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
-import { RpcHttpHandler } from './rpc-http-handler.ts'
+import { createRpcHttpHandler } from './rpc-http-handler.ts'
 import { BATCH_BOUND } from './rpc-request-parser.ts'
 import { openRpcSession, type RpcContext } from './rpc-session.ts'
 import { SharedAnswers } from './shared-answers.ts'
@@ -76,9 +75,8 @@ export function openGateway(inputs: GatewayInputs) {
     heartbeatMs: config.edge.heartbeatMs,
     idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
   }
-  const http = new RpcHttpHandler(rpc)
   return {
-    routes: [{ id: 'rpc', handle: (incoming: IncomingMessage, outgoing: ServerResponse) => http.handle(incoming, outgoing) }],
+    routes: [{ id: 'rpc', handle: createRpcHttpHandler(rpc) }],
     webSocketRoutes: [
       {
         path: routes.rpc.path,

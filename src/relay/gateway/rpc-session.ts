@@ -28,7 +28,7 @@ const BURST_BOUND_BYTES = 8 * 2 ** 20
 /** The WebSocket code for a client that may reconnect. */
 const TRY_AGAIN_LATER = 1_013
 
-/** What the requests over HTTP and over WebSocket share. */
+/** The parts that JSON-RPC over HTTP and over WebSocket share. */
 export type RpcContext = {
   readonly backend: RpcBackend
   readonly clients: Clients

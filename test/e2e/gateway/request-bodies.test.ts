@@ -3,7 +3,7 @@ import { openApp } from '../../../src/relay/edge/http/http-app.ts'
 import { listen } from '../../../src/relay/edge/http/http-server.ts'
 import { Budget } from '../../../src/relay/edge/limits/budget.ts'
 import { RateLimiter } from '../../../src/relay/edge/limits/rate-limiter.ts'
-import { RpcHttpHandler } from '../../../src/relay/gateway/rpc-http-handler.ts'
+import { createRpcHttpHandler } from '../../../src/relay/gateway/rpc-http-handler.ts'
 import { formatRequest, openRawConnection } from '../../integration/http/raw-connection.ts'
 import { openTestStack, type TestStack } from '../../support/test-stack.ts'
 import { openAnswers } from '../../unit/relay/gateway/shared-answers-fixture.ts'
@@ -155,11 +155,11 @@ describe('a slow body', () => {
       addressOf: () => 'address',
       uptime: () => 0,
     }
-    const rpcHttp = new RpcHttpHandler({ backend: { answers, chainState }, ...shared })
+    const handle = createRpcHttpHandler({ backend: { answers, chainState }, ...shared })
     const context = { clients: { isDraining: false }, authorize: () => null } as never
     const app = openApp({
       ...{ context, listCacheControl: '', loadDocuments: async () => new Map(), metrics: async () => '', metricsToken: undefined },
-      nodeRoutes: [{ id: 'rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }],
+      nodeRoutes: [{ id: 'rpc', handle }],
       ...{ unreadyReasons: () => [], status: () => null as never },
     })
     const deadlines = { headers: 100, request: 200, keepAlive: 1_000, answer: 60_000, idle: 60_000, check: 10 }

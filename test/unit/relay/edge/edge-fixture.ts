@@ -16,6 +16,7 @@ import { openMetrics } from '../../../../src/relay/metrics.ts'
 import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import { assertValidMessage } from '../../../support/message-validator.ts'
+import { QuietOutlet } from './quiet-outlet.ts'
 
 /** What a test listener requests; everything by default. */
 export type ListenRequest = {
@@ -151,27 +152,32 @@ export async function withEdge(use: (edge: ReturnType<typeof openEdge>) => Promi
 export const sinceAfter = (position: string | null | undefined): StartPoint => startPointFromLastEventId(position ?? '')
 
 /** Records what it is given. One with little room reports a backlog until it is drained. */
-export class RecordingOutlet implements Outlet {
+export class RecordingOutlet extends QuietOutlet {
   readonly writes: string[] = []
   readonly #roomBytes: number
   #unread = 0
-  takenBytes = 0
+  #taken = 0
   #resolveDrained: () => void = () => {}
 
   constructor(roomBytes: number) {
+    super()
     this.#roomBytes = roomBytes
   }
 
-  write(bytes: Buffer): void {
+  override write(bytes: Buffer): void {
     this.writes.push(String(bytes))
     this.#unread += bytes.length
   }
 
-  get backlog(): number {
+  override get backlog(): number {
     return this.#unread > this.#roomBytes ? 100_000 : 0
   }
 
-  drained(): Promise<void> {
+  override get takenBytes(): number {
+    return this.#taken
+  }
+
+  override drained(): Promise<void> {
     return new Promise((resolve) => {
       this.#resolveDrained = resolve
     })
@@ -179,22 +185,14 @@ export class RecordingOutlet implements Outlet {
 
   /** Takes some bytes and keeps its backlog. */
   takeSome(): void {
-    this.takenBytes += 1
+    this.#taken += 1
   }
 
   drain(): void {
     this.#unread = 0
-    this.takenBytes += 1
+    this.#taken += 1
     this.#resolveDrained()
   }
-
-  ping(): boolean {
-    return false
-  }
-
-  end(): void {}
-
-  cut(): void {}
 
   get lines(): readonly string[] {
     return this.writes

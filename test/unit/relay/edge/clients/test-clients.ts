@@ -1,8 +1,8 @@
 import { Client } from '../../../../../src/relay/edge/clients/client.ts'
 import { Clients } from '../../../../../src/relay/edge/clients/clients.ts'
 import type { UsageCounts } from '../../../../../src/relay/edge/limits/usage-counts.ts'
-import type { Outlet } from '../../../../../src/relay/edge/transport/socket-outlet.ts'
 import { openMetrics } from '../../../../../src/relay/metrics.ts'
+import { QuietOutlet } from '../quiet-outlet.ts'
 
 const metrics = openMetrics()
 
@@ -20,28 +20,25 @@ export const openClients = (limits: Limits = { maxClients: 5, maxClientsPerAddre
   })
 
 /** Takes bytes when the test wants it. */
-export class ManualOutlet implements Outlet {
-  takenBytes = 0
-  backlog = 0
+export class ManualOutlet extends QuietOutlet {
+  #taken = 0
+  #written = 0
 
-  write({ length }: { readonly length: number }): void {
-    this.backlog += length
+  override get backlog(): number {
+    return this.#written - this.#taken
+  }
+
+  override get takenBytes(): number {
+    return this.#taken
+  }
+
+  override write({ length }: { readonly length: number }): void {
+    this.#written += length
   }
 
   take(bytes: number): void {
-    this.takenBytes += bytes
-    this.backlog -= bytes
+    this.#taken += bytes
   }
-
-  async drained(): Promise<void> {}
-
-  ping(): boolean {
-    return false
-  }
-
-  end(): void {}
-
-  cut(): void {}
 }
 
 export const clientAt = (address: string, outlet = new ManualOutlet()) =>

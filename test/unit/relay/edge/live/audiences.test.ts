@@ -13,6 +13,7 @@ import { concatBytes, Frame } from '../../../../../src/relay/edge/select/frame.t
 import { KeyLookup } from '../../../../../src/relay/edge/select/key-history.ts'
 import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'
 import { openClients } from '../clients/test-clients.ts'
+import { QuietOutlet } from '../quiet-outlet.ts'
 
 const addresses = Array.from({ length: 6 }, (_, index): Hex => `0x${String(index + 1).repeat(40)}`)
 const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
@@ -47,15 +48,8 @@ class RecordingListener {
 
   constructor(tokens: ReadonlySet<Hex> | null, options: Partial<SelectionOptions>, transport: Transport, isSlow: boolean) {
     this.#slow = isSlow
-    const outlet = {
-      write: (bytes: Buffer) => void this.writes.push(this.#slow ? bytes : Buffer.from(bytes)),
-      backlog: isSlow ? 1 : 0,
-      takenBytes: 0,
-      drained: async () => {},
-      ping: () => false,
-      end: () => {},
-      cut: () => {},
-    }
+    const outlet = Object.defineProperty(new QuietOutlet(), 'backlog', { value: isSlow ? 1 : 0 })
+    outlet.write = (bytes) => void this.writes.push(this.#slow ? bytes : Buffer.from(bytes))
     const init = { id: 'one', transport, address: 'here', outlet, heartbeatMs: null, uptime: 0, patience, host }
     this.listener = new Listener({ ...init, selection: { tokens, options: { ...defaultSelectionOptions, ...options } } })
   }
