@@ -16,7 +16,6 @@ import { noUpstream } from '../edge/limits/refusals.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { EdgeContext } from '../edge/live/edge-context.ts'
 import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
-import type { WriteLine } from '../log-lines.ts'
 import type { Metrics } from '../metrics.ts'
 import { ChainState } from './chain-state.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
@@ -48,16 +47,12 @@ type GatewayInputs = {
   readonly context: EdgeContext
   readonly sharedUsage?: SharedUsage | null
   readonly metrics: Metrics
-  readonly now: () => number
-  readonly uptime: () => number
-  readonly random: () => number
-  readonly warn: WriteLine
 }
 
 /** The relay as a JSON-RPC node: forwards equal calls once, and sends logs and heads to subscribers. */
 export function openGateway(inputs: GatewayInputs) {
-  const { config, context, uptime, sharedUsage } = inputs
-  const { clients, keys, clientAddressOf: addressOf } = context
+  const { config, context, sharedUsage } = inputs
+  const { clients, keys, uptime, clientAddressOf: addressOf } = context
   const limitsOf = (client: string) => keys?.limitsOf(client)
   const chainState = new ChainState()
   const answers = openAnswers(inputs, chainState)
@@ -99,11 +94,12 @@ export function openGateway(inputs: GatewayInputs) {
 /** A client's call must not stop the use of an endpoint that answers other calls. */
 const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_chain'
 
-function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): SharedAnswers {
+function openAnswers({ config, context, metrics, chain }: GatewayInputs, chainState: ChainState): SharedAnswers {
+  const { now, uptime, random, warn } = context
   const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [] } = config.chain
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
     if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
-    const rpc = new EndpointPool({ urls, ...ports, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
+    const rpc = new EndpointPool({ urls, chain, now, random, warn, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
     return (method, params) => {
       metrics.requestsForwarded.inc({ method })
       return rpc.requestRaw(method, params)
@@ -113,7 +109,7 @@ function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chain
     forward: openForwarder(upstreamRpcUrl),
     forwardReceipts: receiptsRpcUrl.length > 0 ? openForwarder(receiptsRpcUrl) : null,
     chainState,
-    chainId: () => ports.chain.id,
+    chainId: () => chain.id,
     redact: createRedactor([...upstreamRpcUrl, ...upstreamWsUrl, ...receiptsRpcUrl]),
     uptime,
   })

@@ -24,19 +24,13 @@ const ABSENCE_CHECK_MS = 100
 /** Limit of the time for which an update waits to share one write with later ones: Node receives a burst in a few reads. */
 const BATCH_DELAY_BOUND_MS = 10
 
-type LiveInputs = {
+type LiveInputs = Pick<EdgeContext, 'tape' | 'now' | 'wallTime' | 'uptime' | 'random' | 'warn'> & {
   readonly config: Config
-  readonly tape: EdgeContext['tape']
   /** Whether the tape is cut off from the process that writes it. */
   readonly isCut: () => boolean
   readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
   readonly metrics: Metrics
   readonly sharedUsage?: SharedUsage | null
-  readonly now: () => number
-  readonly wallTime: () => number
-  readonly uptime: () => number
-  readonly random: () => number
-  readonly warn: WriteLine
   readonly log: WriteLine
 }
 
