@@ -6,8 +6,8 @@ import type { Outlet } from '../transport/socket-outlet.ts'
 const STUCK_AFTER_MS = 60_000
 
 /** The framing of a stream or an export, or the JSON-RPC of the gateway. */
-export type ClientTransport = Transport | 'rpc'
-export const clientTransports: readonly ClientTransport[] = [...transports, 'rpc']
+export type ConnectionTransport = Transport | 'rpc'
+export const connectionTransports: readonly ConnectionTransport[] = [...transports, 'rpc']
 
 /** Limits of unread bytes: `maxBacklogBytes` in the long run, more than that for `patienceMs`, and `atOnceBytes` at any moment. */
 export type Patience = { readonly maxBacklogBytes: number; readonly patienceMs: number; readonly atOnceBytes: number }
@@ -19,7 +19,7 @@ export type ClientInit = Pick<Client, 'transport' | 'address' | 'outlet' | 'hear
 
 /** A connection that stays open: a stream, an export, or a socket of JSON-RPC. `Clients` admits it and ends it. */
 export class Client {
-  readonly transport: ClientTransport
+  readonly transport: ConnectionTransport
   /** Name under which the client is counted. It changes if a WebSocket sends its API key as the first message. */
   address: string
   readonly outlet: Outlet

@@ -6,7 +6,7 @@ import type { Metrics } from '../../metrics.ts'
 import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import { goingAway, limitRefusals } from '../limits/refusals.ts'
 import { LocalCounts, type UsageCounts } from '../limits/usage-counts.ts'
-import type { Client, ClientTransport, Patience } from './client.ts'
+import type { Client, ConnectionTransport, Patience } from './client.ts'
 import { ReplaySlots } from './replay-slots.ts'
 
 const STUCK_CHECK_MS = 5_000
@@ -25,7 +25,7 @@ const AT_ONCE_FACTOR = 16
 const ALL = '*'
 
 /** Returns the name under which the clients of a transport are counted. */
-export const countName = (transport: ClientTransport): string => `listeners ${transport}`
+export const countName = (transport: ConnectionTransport): string => `listeners ${transport}`
 
 type Options = {
   readonly maxClients: number
@@ -167,7 +167,7 @@ export class Clients {
   }
 
   /** Returns the number of connected clients of some transports, in all processes that serve the port. */
-  count(transports: readonly ClientTransport[]): number {
+  count(transports: readonly ConnectionTransport[]): number {
     return transports.reduce((sum, transport) => sum + this.#counts.count(countName(transport)), 0)
   }
 

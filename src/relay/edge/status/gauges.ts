@@ -1,6 +1,6 @@
 import { SourceName } from '../../../protocol/fields.ts'
 import type { Metrics, Sample } from '../../metrics.ts'
-import { clientTransports } from '../clients/client.ts'
+import { connectionTransports } from '../clients/client.ts'
 import type { Clients, Sent } from '../clients/clients.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 import { Listener } from '../live/listener.ts'
@@ -45,7 +45,7 @@ function loadOf({ connected }: Clients) {
 function measureSent(metrics: Metrics, { clients, keys }: EdgeContext): void {
   const sums = metrics.oncePerReading(() => clients.measureSent())
   const byTransport = (read: (sent: Sent) => number) => (): Sample[] =>
-    clientTransports.flatMap((transport) => {
+    connectionTransports.flatMap((transport) => {
       const sent = sums().get(transport)
       return sent ? [[{ transport }, read(sent)]] : []
     })
