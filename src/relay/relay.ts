@@ -145,16 +145,12 @@ type RelayContext = ReturnType<typeof contextOf<RelayOptions>>
 async function openServing({ openParts = [openGateway], ...context }: RelayContext) {
   const live = openLiveEdge(context)
   const parts = openParts.map((open) => open({ ...context, ...live }))
-  live.onRevoked((clients) => {
-    for (const part of parts) part.disconnect(clients)
-  })
-  const clientCount = () => parts.reduce((sum, part) => sum + part.clientCount(), 0)
-  measureState(context.metrics, live, () => parts.flatMap(({ connected }) => [...connected]))
-  const status = await openStatus(live.streams.edge, clientCount, context.onFailure)
+  measureState(context.metrics, live.context)
+  const status = await openStatus(live.context, context.onFailure)
   const server = await openHttpEdge({ ...context, ...live, parts, status: status.read })
   const close = async () => {
     await server.close(context.config.process.drainMs)
-    for (const { close } of [live, ...parts]) close()
+    live.close()
     await status.close()
   }
   return {
@@ -164,8 +160,7 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
     run: (activities: readonly Observable<unknown>[]): Relay => {
       const subscription = run(activities, context)
       const stop = async () => {
-        // `drain` sends each client the position from which it can resume.
-        for (const { drain } of [live, ...parts]) drain()
+        live.drain()
         subscription.unsubscribe()
         await close().finally(() => context.close())
       }

@@ -1,5 +1,5 @@
 import type { HourScore, ServiceStatus } from '../../../protocol/service-status.ts'
-import { mapFormats, type Transport, variantsOf } from '../../../protocol/transports.ts'
+import { mapFormats, variantsOf } from '../../../protocol/transports.ts'
 import { Notes } from '../../tape/notes.ts'
 import { NotLeadingError } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
@@ -9,8 +9,8 @@ import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
 /** Interval at which the time of each source is saved beside the tape. A crash loses at most this much time. */
 const UPTIME_SAVE_MS = 10_000
 
-export async function openStatus(context: EdgeContext, rpcClientCount: () => number, onFailure: (failure: unknown) => void) {
-  const status = await StatusService.open(context, rpcClientCount)
+export async function openStatus(context: EdgeContext, onFailure: (failure: unknown) => void) {
+  const status = await StatusService.open(context)
   const saveTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
   status.catchUp().catch(onFailure)
   return {
@@ -24,15 +24,13 @@ export async function openStatus(context: EdgeContext, rpcClientCount: () => num
 
 export class StatusService {
   readonly #context: EdgeContext
-  readonly #rpcClientCount: () => number
   readonly #scorer: TapeScorer
   readonly #timePerSource: TimePerSource
   readonly #unfollow: () => void
 
-  private constructor(context: EdgeContext, rpcClientCount: () => number, scorer: TapeScorer) {
+  private constructor(context: EdgeContext, scorer: TapeScorer) {
     const { tape, current, wallTime } = context
     this.#context = context
-    this.#rpcClientCount = rpcClientCount
     this.#scorer = scorer
     this.#timePerSource = new TimePerSource(tape.note(timePerSourceNote) ?? [], current.source, wallTime())
     this.#unfollow = tape.follow((batch) => {
@@ -41,8 +39,8 @@ export class StatusService {
   }
 
   /** Resolves when a short tape, or the first pages of a long one, have been read. `catchUp` reads the other pages. */
-  static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
-    return new StatusService(context, rpcClientCount, await TapeScorer.open(context.tape, context.wallTime()))
+  static async open(context: EdgeContext): Promise<StatusService> {
+    return new StatusService(context, await TapeScorer.open(context.tape, context.wallTime()))
   }
 
   catchUp(): Promise<void> {
@@ -103,9 +101,9 @@ export class StatusService {
   }
 
   #clients(): ServiceStatus['clients'] {
-    const { hub } = this.#context
-    const count = (variants: readonly Transport[]) => variants.reduce((sum, name) => sum + hub.listenerCount(name), 0)
-    return { ws: count(['ws']), ...mapFormats((_format, name) => count(variantsOf(name))), rpc: this.#rpcClientCount() }
+    const { clients } = this.#context
+    const counts = mapFormats((_format, name) => clients.count(variantsOf(name)))
+    return { ws: clients.count(['ws']), ...counts, rpc: clients.count(['rpc']) }
   }
 
   #score(nowMs: number): HourScore[] | null {

@@ -68,7 +68,7 @@ describe('the service status', () => {
     clock.now = noon
     const opened: StatusService[] = []
     const open = async () => {
-      const status = await StatusService.open(context, () => 0)
+      const status = await StatusService.open(context)
       opened.push(status)
       return status
     }

@@ -2,16 +2,16 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { ByteBudget } from '../../../../src/relay/edge/limits/byte-budget.ts'
-import { type Body, readBody } from '../../../../src/relay/gateway/http-body.ts'
-import { formatRequest, openRawConnection } from '../../../integration/http/raw-connection.ts'
+import { Budget } from '../../../../../src/relay/edge/limits/budget.ts'
+import { type Body, readBody } from '../../../../../src/relay/edge/limits/request-body.ts'
+import { formatRequest, openRawConnection } from '../../../../integration/http/raw-connection.ts'
 
 const BOUND_BYTES = 1_000
 const BUDGET_BYTES = 3_000
 
 /** A server that reads bodies up to a bound and answers with the result. */
 async function openBodyServer() {
-  const budget = new ByteBudget(BUDGET_BYTES)
+  const budget = new Budget(BUDGET_BYTES)
   const bodies: Body[] = []
   let receivedBytes = 0
   const server = createServer(async (incoming, outgoing) => {

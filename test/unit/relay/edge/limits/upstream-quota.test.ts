@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
-import { UpstreamQuota } from '../../../../src/relay/gateway/upstream-quota.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
+import { UpstreamQuota } from '../../../../../src/relay/edge/limits/upstream-quota.ts'
 
 const errorBody = (code: number, status = 200) => ({ code, message: 'over rate limit', status })
 const overRate = (retryAfterMs: number | null = null) =>

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { ByteBudget } from '../edge/limits/byte-budget.ts'
+import type { Budget } from './budget.ts'
 
 /** Limit of the bytes of a too large body that are read and discarded, so that its sender can read the error. */
 const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
@@ -8,7 +8,7 @@ const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
 export type Body = Buffer | 'too_large' | 'no_room' | 'gone'
 
 /** Reads the body of a request up to a limit. Until it is complete, its bytes count against the client's budget. */
-export function readBody(incoming: IncomingMessage, boundBytes: number, budget: ByteBudget, client: string): Promise<Body> {
+export function readBody(incoming: IncomingMessage, boundBytes: number, budget: Budget, client: string): Promise<Body> {
   return new Promise((resolve) => {
     let chunks: Buffer[] = []
     let length = 0

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { FairQueue } from '../../../../src/relay/gateway/fair-queue.ts'
+import { FairQueue } from '../../../../../src/relay/edge/limits/fair-queue.ts'
+
+const full = new Error('too many calls')
 
 /** Calls that the test makes and answers by hand. */
 function openQueue(runningBound: number, queuedBound: number) {
   const clock = { uptime: 0 }
-  const queue = new FairQueue({ runningBound, queuedBound }, () => clock.uptime)
+  const queue = new FairQueue({ runningBound, queuedBound, full }, () => clock.uptime)
   const running: PromiseWithResolvers<string>[] = []
   const call = (client = 'one') =>
     queue.run(() => {
@@ -19,7 +21,7 @@ const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('a fair queue', () => {
   it('gets the place back of a call that throws at once', async () => {
-    const queue = new FairQueue({ runningBound: 1, queuedBound: 0 }, () => 0)
+    const queue = new FairQueue({ runningBound: 1, queuedBound: 0, full }, () => 0)
     const refusing = () => {
       throw new Error('refused')
     }
@@ -57,7 +59,7 @@ describe('a fair queue', () => {
     const much = Array.from({ length: 4 }, () => call('much').catch((error: Error) => error.message))
     const little = call('little')
     expect(await much[3]).toContain('too many calls')
-    await expect(call('much')).rejects.toMatchObject({ code: -32005 })
+    await expect(call('much')).rejects.toBe(full)
     for (let n = 0; n < 4; n += 1) {
       await nextTick()
       running[n]?.resolve('answered')

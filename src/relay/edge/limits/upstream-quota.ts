@@ -1,4 +1,4 @@
-import type { UpstreamError } from '../chain/rpc/upstream-error.ts'
+import type { UpstreamError } from '../../chain/rpc/upstream-error.ts'
 
 /** The error codes with which providers complain about too many requests. */
 const OVER_RATE_CODES: ReadonlySet<number> = new Set([-32012, -32016, -32017, -32024])

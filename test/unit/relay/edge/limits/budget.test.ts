@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { ByteBudget } from '../../../../../src/relay/edge/limits/byte-budget.ts'
+import { Budget } from '../../../../../src/relay/edge/limits/budget.ts'
 
 // A step is a number of bytes to reserve, with `!` if that is refused, or with `-` to release.
 it.each([
@@ -7,14 +7,14 @@ it.each([
   ['nothing when it refuses', 10, '11! 11! 10'],
   ['released bytes again', 10, '10 -4 5! 4'],
 ])('reserves %s', (_, bytes, steps) => {
-  const budget = new ByteBudget(bytes)
+  const budget = new Budget(bytes)
   for (const step of steps.split(' '))
     if (step.startsWith('-')) budget.release(Number(step.slice(1)))
     else expect(budget.reserve(Number.parseInt(step, 10)), step).toBe(!step.endsWith('!'))
 })
 
 it('bounds each client by its share and all clients by the total', () => {
-  const budget = new ByteBudget(10, 4)
+  const budget = new Budget(10, 4)
   expect(budget.reserve(5, 'first')).toBe(false)
   expect(budget.reserve(4, 'first')).toBe(true)
   expect(budget.reserve(1, 'first')).toBe(false)

@@ -1,8 +1,7 @@
-import { BoundedMap } from '../../lib/bounded-map.ts'
-import type { KeyLimits } from '../config/api-key-settings.ts'
-import { RateBucket } from '../edge/limits/rate-bucket.ts'
-import type { SharedUsage } from '../edge/limits/shared-usage.ts'
-import { BATCH_BOUND } from './rpc-request-parser.ts'
+import { BoundedMap } from '../../../lib/bounded-map.ts'
+import type { KeyLimits } from '../../config/api-key-settings.ts'
+import { RateBucket } from './rate-bucket.ts'
+import type { SharedUsage } from './shared-usage.ts'
 
 /** Limit of remembered addresses. Beyond it, the one that was idle longest is forgotten, and gets a full bucket again. */
 const ADDRESSES_BOUND = 50_000
@@ -11,25 +10,25 @@ const LOGS_SHARE = 0.2
 
 type Buckets = { readonly all: RateBucket; readonly logs: RateBucket }
 
-/** A full bucket allows as many requests at once as the rate allows in this time, and at least a whole batch. */
+/** A full bucket allows as many requests at once as the rate allows in this time, and at least `atOnce`. */
 const CAPACITY_SECONDS = 2
+
+type RateBounds = {
+  readonly perSecond: number
+  readonly atOnce: number
+  /** Counts the requests to all processes on one port; null if there is only one. */
+  readonly shared?: SharedUsage | null
+  /** Returns the limits of a client with an API key. */
+  readonly limitsOf?: (client: string) => KeyLimits | undefined
+}
 
 /** Limits the requests of each address. Requests for logs also count in a bucket of their own. */
 export class RateLimiter {
-  readonly #perSecond: number
+  readonly #bounds: RateBounds
   readonly #byAddress = new BoundedMap<string, Buckets>(ADDRESSES_BOUND)
-  readonly #shared: SharedUsage | null
-  readonly #limitsOf: (client: string) => KeyLimits | undefined
 
-  /** `shared` counts the requests to all processes on one port. `limitsOf` returns the rate of a client with an API key. */
-  constructor(
-    perSecond: number,
-    shared: SharedUsage | null = null,
-    limitsOf: (client: string) => KeyLimits | undefined = () => undefined,
-  ) {
-    this.#perSecond = perSecond
-    this.#limitsOf = limitsOf
-    this.#shared = shared
+  constructor(bounds: RateBounds) {
+    this.#bounds = bounds
   }
 
   /**
@@ -37,9 +36,10 @@ export class RateLimiter {
    * Only the bucket for logs counts `prepaid` ones.
    */
   take(address: string, methods: readonly string[], now: number, prepaid = 0): number {
-    if (!this.#shared) return takeFrom(this.#bucketsOf(address, now), methods, now, prepaid)
+    const { shared } = this.#bounds
+    if (!shared) return takeFrom(this.#bucketsOf(address, now), methods, now, prepaid)
     let waitMs = 0
-    this.#shared.takeRate(address, (at, left) => {
+    shared.takeRate(address, (at, left) => {
       const buckets = this.#createBuckets(address, left?.at ?? at, left)
       waitMs = takeFrom(buckets, methods, at, prepaid)
       return waitMs > 0 ? null : { all: buckets.all.available(at), logs: buckets.logs.available(at), at }
@@ -54,8 +54,9 @@ export class RateLimiter {
   }
 
   #createBuckets(address: string, now: number, left?: { readonly all: number; readonly logs: number }): Buckets {
-    const perSecond = this.#limitsOf(address)?.rpc_rate ?? this.#perSecond
-    const capacity = Math.max(BATCH_BOUND, CAPACITY_SECONDS * perSecond)
+    const { atOnce, limitsOf } = this.#bounds
+    const perSecond = limitsOf?.(address)?.rpc_rate ?? this.#bounds.perSecond
+    const capacity = Math.max(atOnce, CAPACITY_SECONDS * perSecond)
     return {
       all: new RateBucket(capacity, perSecond, now, left?.all),
       logs: new RateBucket(Math.floor(capacity * LOGS_SHARE), perSecond * LOGS_SHARE, now, left?.logs),

@@ -1,27 +1,30 @@
-import { limitExceeded, type RpcError } from './rpc-error.ts'
-
 /** Limit of the wait of a call. A call that waited longer is refused: its client has probably given up. */
 const WAIT_BOUND_MS = 10_000
 
-const queueFull = limitExceeded('too many calls wait for the upstream; come back in a moment', 503)
+type QueuedCall = { readonly queuedAt: number; readonly start: () => void; readonly reject: (error: Error) => void }
 
-type QueuedCall = { readonly queuedAt: number; readonly start: () => void; readonly reject: (error: RpcError) => void }
+type QueueBounds = {
+  readonly runningBound: number
+  readonly queuedBound: number
+  /** Refuses a call that finds no room, or that waited too long. */
+  readonly full: Error
+}
 
 /** Limits the calls that run and the calls that wait. Clients take turns, whatever their number of calls. */
 export class FairQueue {
-  readonly #bounds: { readonly runningBound: number; readonly queuedBound: number }
+  readonly #bounds: QueueBounds
   readonly #uptime: () => number
   /** The waiting calls, in the order of the clients' turns. */
   readonly #queues = new Map<string, QueuedCall[]>()
   #queued = 0
   #running = 0
 
-  constructor(bounds: { readonly runningBound: number; readonly queuedBound: number }, uptime: () => number) {
+  constructor(bounds: QueueBounds, uptime: () => number) {
     this.#bounds = bounds
     this.#uptime = uptime
   }
 
-  /** Runs the call when there is room. Throws an `RpcError` if the call waited too long, or if the queue is full. */
+  /** Runs the call when there is room. Throws `full` if the call waited too long, or if the queue is full. */
   async run<Answer>(call: () => Promise<Answer>, client: string): Promise<Answer> {
     if (this.#running < this.#bounds.runningBound) this.#running += 1
     else await this.#enqueue(client)
@@ -43,8 +46,8 @@ export class FairQueue {
   /** Refuses the last waiting call of the client with the longest queue, or the new call if that is its own client. */
   #makeRoom(ownQueued: number): void {
     const longest = [...this.#queues.values()].reduce((one, other) => (other.length > one.length ? other : one), [])
-    if (longest.length <= ownQueued + 1) throw queueFull
-    longest.pop()?.reject(queueFull)
+    if (longest.length <= ownQueued + 1) throw this.#bounds.full
+    longest.pop()?.reject(this.#bounds.full)
     this.#queued -= 1
   }
 
@@ -54,7 +57,7 @@ export class FairQueue {
       for (let next = queue.shift(); next; next = queue.shift()) {
         this.#queued -= 1
         if (this.#uptime() - next.queuedAt >= WAIT_BOUND_MS) {
-          next.reject(queueFull)
+          next.reject(this.#bounds.full)
           continue
         }
         // The client's other calls wait until every other client has had a turn.
