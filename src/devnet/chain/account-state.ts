@@ -1,6 +1,6 @@
 import { keccak256 } from 'viem/utils'
+import { memoized } from '../../lib/bounded-map.ts'
 import { type Hex, toWord } from '../../lib/hex.ts'
-import { memoized } from '../../lib/memoized.ts'
 
 export type StateValues = ReadonlyMap<string, bigint>
 

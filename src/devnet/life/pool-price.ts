@@ -1,4 +1,4 @@
-import { memoized } from '../../lib/memoized.ts'
+import { memoized } from '../../lib/bounded-map.ts'
 import { type DevnetPool, pools } from '../tokens/devnet-pools.ts'
 import { tokens } from '../tokens/issued-tokens.ts'
 import { createNavCurve, type ReadNav } from './nav-curve.ts'

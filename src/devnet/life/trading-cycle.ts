@@ -1,5 +1,5 @@
+import { memoized } from '../../lib/bounded-map.ts'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { memoized } from '../../lib/memoized.ts'
 import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'

@@ -1,6 +1,6 @@
 import { keccak256 } from 'viem/utils'
+import { memoized } from '../../lib/bounded-map.ts'
 import { type Hex, quantity, ZERO_WORD } from '../../lib/hex.ts'
-import { memoized } from '../../lib/memoized.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import type { DevnetBlock, DevnetLog, DevnetTransaction } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'

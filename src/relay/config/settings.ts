@@ -1,5 +1,5 @@
-import { camelCaseOf } from '../../lib/camel-case.ts'
 import { requestedFaults } from '../../lib/fault-settings.ts'
+import { camelCaseOf } from '../../lib/printable-text.ts'
 import {
   address,
   bool,
