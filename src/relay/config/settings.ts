@@ -1,4 +1,5 @@
 import { requestedFaults } from '../../lib/fault-settings.ts'
+import { camelCaseOf } from '../../lib/text.ts'
 import {
   address,
   bool,
