@@ -4,17 +4,16 @@ import {
   distinctUntilChanged,
   EMPTY,
   filter,
+  ignoreElements,
   map,
   merge,
   type Observable,
-  of,
-  Subject,
   scan,
   startWith,
   tap,
 } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
-import { type ContractAnswer, pollContracts } from '../chain/contracts/contract-poller.ts'
+import { type ContractAnswer, ContractPoller } from '../chain/contracts/contract-poller.ts'
 import { LogMemory } from '../chain/logs/log-memory.ts'
 import type { FindLog } from '../chain/logs/log-parser.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
@@ -58,21 +57,15 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })
   const memory = new LogMemory()
   const findLog: FindLog = (block, transaction, logIndex) => memory.find(block, transaction, logIndex)
-  /** Contract answers as of these blocks and later ones are in doubt. */
-  const doubts = new Subject<number>()
-  const contractReads = (tokens: Observable<readonly Hex[]>) =>
-    pollContracts({
-      request,
-      tokens,
-      feeds: of(settings.feeds.map(({ proxy }) => proxy)),
-      registry: oracleRegistry && { address: oracleRegistry, stocksRefreshMs },
-      // Contracts are read as of the last settled block, because a log above it may be missing or be retracted.
-      head: () => state.cursor,
-      // Contracts are read again after a hole, because no log reports its changes, and after a reorg, which makes answers void.
-      refreshFrom: doubts,
-      clock,
-      warn,
-    })
+  const contracts = new ContractPoller({
+    request,
+    feeds: settings.feeds.map(({ proxy }) => proxy),
+    registry: oracleRegistry && { address: oracleRegistry, stocksRefreshMs },
+    // Contracts are read as of the last settled block, because a log above it may be missing or be retracted.
+    head: () => state.cursor,
+    clock,
+    warn,
+  })
   const poller = new PoolPoller({
     requestBatch: inputs.requestBatch,
     stocksRefreshMs,
@@ -88,11 +81,12 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     source({ ...settings, ...upstream, addresses, openKeys: openKeysOf(state), findLog, cursor, began, head, clock, warn }).pipe(
       tap((event) => {
         inputs.onChainEvent(event)
+        // Contracts are read again after a hole, because no log reports its changes, and after a reorg, which makes answers void.
         if (event.type === 'reorg') {
-          doubts.next(event.from)
+          contracts.refreshTokens(event.from)
           poller.readAgainFrom(event.from)
         }
-        if (event.type === 'hole') doubts.next(0)
+        if (event.type === 'hole') contracts.refreshTokens(0)
       }),
     )
   const published = connectPipeline({
@@ -101,18 +95,24 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     memory,
     state,
     lists: lists(listedAddresses(state.tokens)),
-    contractReads,
+    contractReads: (tokens) =>
+      merge(
+        tokens.pipe(
+          tap((list) => contracts.setTokens(list)),
+          ignoreElements(),
+        ),
+        contracts.answers(),
+      ),
     chainEvents: (addresses) => (inputs.peerLogs ? merge(chainEvents(addresses), inputs.peerLogs) : chainEvents(addresses)),
     poolReads: pools.length > 0 ? poller.answers() : EMPTY,
   })
   return published.pipe(tap((entries) => poolsToRead.observe(entries)))
 }
 
-type ConnectedInputs = Pick<PipelineInputs, 'memory' | 'state' | 'tape' | 'clock' | 'wallTime' | 'tick' | 'count'> & {
+type ConnectedInputs = Omit<PipelineInputs, 'tokenLists' | 'contractReads' | 'chainEvents'> & {
   readonly lists: Observable<PolledList | null>
   readonly contractReads: (tokens: Observable<readonly Hex[]>) => Observable<ContractAnswer>
   readonly chainEvents: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>
-  readonly poolReads: PipelineInputs['poolReads']
 }
 
 /** Connects the inputs. Lists name the contracts to read; lists and feed contracts name the addresses whose logs are received. */
