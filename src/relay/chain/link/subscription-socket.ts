@@ -94,7 +94,6 @@ export class SubscriptionSocket {
   readonly #socket: WebSocket
   readonly #requests = new Map<number, PendingRequest>()
   readonly #kindBySubscription = new Map<string, SubscriptionKind>()
-  readonly #timers = new Set<NodeJS.Timeout>()
   #unemitted: { readonly kind: LogSubscriptionKind; readonly results: unknown[]; readonly receivedAt: number } | null = null
   #earlyNotifications: { subscription: string; result: unknown; receivedAt: number }[] = []
   #addresses: readonly Hex[] = []
@@ -343,12 +342,11 @@ export class SubscriptionSocket {
     this.#schedule(PING_INTERVAL_MS, ping)
   }
 
+  /** Calls back unless the socket has ended by then. */
   #schedule(ms: number, callback: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer)
-      callback()
-    }, ms)
-    this.#timers.add(timer)
+    setTimeout(() => {
+      if (!this.#hasEnded) callback()
+    }, ms).unref()
   }
 
   /** A node that answers, but refuses subscriptions, is `forbidden`. */
@@ -361,8 +359,6 @@ export class SubscriptionSocket {
   }
 
   #cleanUp(): void {
-    for (const timer of this.#timers) clearTimeout(timer)
-    this.#timers.clear()
     this.#socket.removeAllListeners()
     // A socket that is terminated while it opens still emits an error, which would crash the process if unhandled.
     this.#socket.on('error', () => {})
