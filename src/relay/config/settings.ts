@@ -1,5 +1,4 @@
 import { requestedFaults } from '../../lib/fault-settings.ts'
-import { camelCaseOf } from '../../lib/text.ts'
 import {
   address,
   bool,
@@ -17,6 +16,7 @@ import {
   url,
   urls,
 } from '../../lib/setting-readers.ts'
+import { camelCaseOf } from '../../lib/text.ts'
 import { anyFilter } from '../../protocol/parameters/value-filters.ts'
 import { keyEntries, keysFile, tokenSecret } from './api-key-settings.ts'
 import { feeds } from './feed-settings.ts'

@@ -83,7 +83,7 @@ export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number
 }
 
 /** Returns null for a log that does not change the paused features. */
-export function pauseChangeIn({ log, decoded }: TokenLog): PauseChange | null {
+function pauseChangeIn({ log, decoded }: TokenLog): PauseChange | null {
   if (decoded.event !== 'Paused' && decoded.event !== 'Unpaused') return null
   return { ...positionOf(log), kind: decoded.event === 'Paused' ? 'paused' : 'unpaused', features: decoded.features }
 }
