@@ -61,7 +61,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     clock,
     warn,
   })
-  const poolsToRead = new PoolsToRead({ state, settings: pools, poller, warn })
+  const poolsToRead = new PoolsToRead({ state, poller, warn })
   const { cursor, began, head } = state
   const upstream = { request, confirmChain, link, linkCount, leaveEndpoint, onUnreadable: inputs.onUnreadable }
   const chainEvents = (followed: Observable<Followed>) =>

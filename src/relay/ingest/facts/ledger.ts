@@ -60,14 +60,6 @@ export class Ledger implements OpenKeys {
     return this.#settled
   }
 
-  get openCount(): number {
-    return this.#open
-  }
-
-  get size(): number {
-    return this.#size
-  }
-
   at(number: number): readonly OpenKey[] {
     const facts = this.#blocks.get(number)?.facts.values() ?? []
     return Array.from(facts, ({ draft: { key, address, tx } }) => ({ key, address, tx: tx.hash }))

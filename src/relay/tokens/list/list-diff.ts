@@ -13,7 +13,7 @@ import { isSameNav, type NavTiming, navAt } from '../nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from '../nav-history.ts'
 import { addPauseChange, type PauseHistory } from '../pause-history.ts'
 import { type Token, withDerivedState } from '../token.ts'
-import { type ChangedToken, multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../token-drafts.ts'
+import { type ChangedToken, commonFields, multiplierDraft, pauseDrafts, tokenDraft } from '../token-drafts.ts'
 import type { ListedToken } from './list-parser.ts'
 import { dropChangesOverriddenByList } from './record-changes.ts'
 
@@ -152,7 +152,8 @@ export function updateNav(token: Token, timing: NavTiming): ChangedToken {
   const isSameReading = reading.price === token.navReading.price && reading.updatedAt === token.navReading.updatedAt
   const updated = isSameReading ? token : { ...token, navReading: reading }
   if (isUnchanged) return { after: updated, drafts: [] }
-  return { after: { ...updated, publishedNav: nav }, drafts: [navDraft(token, timing, { nav, before: publishedNav, source })] }
+  const draft: DraftOf<'nav'> = { type: 'nav', ...commonFields(token, timing), nav, before: publishedNav, source }
+  return { after: { ...updated, publishedNav: nav }, drafts: [draft] }
 }
 
 export const isSameList = (a: readonly Hex[], b: readonly Hex[]): boolean =>

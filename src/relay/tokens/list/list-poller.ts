@@ -40,7 +40,7 @@ type Options = {
 /** A list or a part of one. */
 export type PolledList = {
   readonly tokens: readonly ListedToken[]
-  /** Whether the tokens that the list omits may still be listed. */
+  /** True if tokens that the list omits may still be listed. */
   readonly partial: boolean
   /** The addresses of the whole list, in its last part; null if parts follow. */
   readonly order: readonly Hex[] | null
@@ -164,7 +164,10 @@ function etagOf(headers: Headers): string | null {
   return etag.length <= ETAG_BOUND_CHARS && /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : null
 }
 
-/** Returns the wait in ms that the server asks for; zero or less for none. A date is compared with the answer's own date, so that no clock has to be right. */
+/**
+ * Returns the wait in ms that the server asks for; zero or less for none. A date is compared with the answer's own date, so that no
+ * clock has to be right.
+ */
 function retryAfterOf(headers: Headers): number {
   const retryAfter = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(retryAfter)

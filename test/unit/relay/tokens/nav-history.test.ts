@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type NavReading, navAt } from '../../../../src/relay/tokens/nav.ts'
+import type { NavReading } from '../../../../src/relay/tokens/nav.ts'
 import {
   addListReading,
   addRound,
@@ -20,8 +20,6 @@ const navReading = (price: string | null, updatedAt: number | null): NavReading 
 const historyOf = (...readings: readonly NavReading[]): NavHistory =>
   readings.reduce((history, reading) => addListReading(history, reading, listTime), emptyNavHistory)
 const withRounds = (history: NavHistory, ...all: readonly Round[]): NavHistory => all.reduce(addRound, history)
-const _stateOf = (history: NavHistory, { now, navStaleAfterMs } = listTime) =>
-  navAt(currentNav(history, { now, navStaleAfterMs }).reading, now, navStaleAfterMs, null).state
 
 /** A round from a pre-confirmed log. Its price is its number, and rounds are a minute apart. */
 const log = (nth: number, other: Partial<Round> = {}): Round => ({
