@@ -6,14 +6,13 @@ import { FlowChart } from '../chart/flow-chart.tsx'
 import { PriceChart } from '../chart/price-chart.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { marksOf, pointsOf, stretchesOf, useHistory } from '../feed/symbol-history.ts'
-import { CodeBlock } from '../shared/code-block.tsx'
 import { HexLink } from '../shared/hex-link.tsx'
 import { BackLink, openPage } from '../shared/navigation.tsx'
 import { formatDecimal, formatPrice, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import { basisWords, type LineStage, stageWords } from '../shared/state-words.ts'
 import { basisOf, multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
-import { visibleJson } from '../shared/visible-text.ts'
+import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import type { TapeLine } from '../tape/tape-lines.ts'
 import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
 import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
@@ -102,9 +101,7 @@ function SymbolHead({ stock, nowMs }: StockProps) {
 /** Limit on the events, and on the movements, that are listed. */
 const SHOWN = 12
 
-type TimelineProps = StockProps & { readonly events: readonly Update[] }
-
-function Timeline({ stock, events, nowMs }: TimelineProps) {
+function Timeline({ stock, events, nowMs }: StockProps & { readonly events: readonly Update[] }) {
   const scheduled = scheduledText(stock, nowMs)
   const past = events.filter(({ type }) => type !== 'session').reverse()
   return (
