@@ -6,10 +6,10 @@ import { Hub } from '../../src/relay/edge/live/hub.ts'
 import { Listener } from '../../src/relay/edge/live/listener.ts'
 import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
-import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { Connection } from '../../src/sdk/client/connection.ts'
 import type { OpenConnection } from '../../src/sdk/client/connection-openers.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
+import { openLocalTape } from '../support/local-tape.ts'
 
 /**
  * The plan of docs/cluster.md for a million listeners. `node test/bench/million-listeners.ts` writes its tables, from the costs in
@@ -123,9 +123,9 @@ class BusyEdge {
 /** The messages with which an edge of the plan ends its connections when it is stopped. */
 function byesOf(random: () => number): readonly string[] {
   const now = () => 0
-  const tape = openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 1, tapeMaxMessages: 1, now, random })
+  const tape = openLocalTape({ dataDir: ':memory:', tapeRetentionMs: 1, tapeMaxMessages: 1, now, random })
   const hub = new Hub({
-    ...{ isOneOfMany: true, tape, current: new CurrentState(tape), wallTime: now, uptime: now, random },
+    ...{ isOneOfMany: true, tape, current: new CurrentState(tape.notes), wallTime: now, uptime: now, random },
     ...{ maxClients: MAX_CLIENTS, maxClientsPerAddress: MAX_CLIENTS, maxSelections: 1, maxBacklogBytes: 1, backlogPatienceMs: 0 },
     ...{ batchDelayBoundMs: 0, counters: { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} } },
   })

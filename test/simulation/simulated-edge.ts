@@ -11,7 +11,7 @@ import { continueSession, startSession } from '../../src/relay/edge/live/session
 import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import { resolveKnownSymbols } from '../../src/relay/edge/select/resolve-symbols.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
-import type { SearchableTape } from '../../src/relay/tape/tape.ts'
+import type { Tape } from '../../src/relay/tape/tape.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
 const HEARTBEAT_CHECK_MS = 250
@@ -34,13 +34,13 @@ export class SimulatedEdge {
   readonly #cancelTimer: () => void
   #isClosed = false
 
-  constructor(tape: SearchableTape, clock: VirtualClock, random: () => number) {
-    const current = new CurrentState(tape)
+  constructor(tape: Tape, clock: VirtualClock, random: () => number) {
+    const current = new CurrentState(tape.notes)
     const now = () => clock.now()
     const uptime = () => clock.elapsedMs
     const hub = new Hub({ isOneOfMany: false, ...{ tape, current, wallTime: now, uptime, random }, ...bounds, counters })
     this.#context = {
-      ...{ hub, current, tape, now, wallTime: now, uptime },
+      ...{ hub, current, tape, shared: null, now, wallTime: now, uptime },
       chainId: () => 1,
       isWrongChain: () => false,
       server: 'simulation',

@@ -23,7 +23,7 @@ import type { RequestBatchFn } from '../chain/rpc/endpoint-pool.ts'
 import type { OpenKeys } from '../chain/sealed/settlement-types.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
-import type { Entry, Tape } from '../tape/tape.ts'
+import type { Entry, Tape, TapeWriter } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PolledList } from '../tokens/list/list-poller.ts'
 import { aggregatorAddresses, applyFeedCall, type PriceFeed } from '../tokens/price-feeds.ts'
@@ -41,8 +41,7 @@ const TOKENS_PER_TURN = 66
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> &
   Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn'> & {
     readonly tape: Tape
-    /** Writes a batch; by default the tape's own method. */
-    readonly append?: Tape['append']
+    readonly writer: TapeWriter
     readonly requestBatch: RequestBatchFn
     /** The pre-confirmed logs that other ingesters received. */
     readonly peerLogs?: Observable<ChainEvent>
@@ -57,10 +56,14 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
 
 /** Restores the state from the tape. The returned pipeline runs and writes while it has a subscriber. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
-  const { tape, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, warn } = inputs
+  const { tape, writer, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, warn } = inputs
   const { stocksRefreshMs, pools, oracleRegistry } = settings
   const poolMinDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
-  const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })
+  const state = await restoreState(tape, writer.next, {
+    ...settings,
+    quotes: { pools, poolMinDepth },
+    hasRegistry: oracleRegistry !== null,
+  })
   const memory = new LogMemory()
   const findLog: FindLog = (block, transaction, logIndex) => memory.find(block, transaction, logIndex)
   /** Contract answers as of these blocks and later ones are in doubt. */
@@ -103,7 +106,6 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     )
   const published = connectPipeline({
     ...inputs,
-    tape: inputs.append ? { append: inputs.append } : tape,
     memory,
     state,
     lists: lists(listedAddresses(state.tokens)),
@@ -120,7 +122,7 @@ function partsOf(event: ChainEvent): readonly ChainEvent[] {
   return chunk(event.addresses, TOKENS_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
 }
 
-type ConnectedInputs = Pick<PipelineInputs, 'memory' | 'state' | 'tape' | 'clock' | 'wallTime' | 'tick' | 'count'> & {
+type ConnectedInputs = Pick<PipelineInputs, 'memory' | 'state' | 'writer' | 'clock' | 'wallTime' | 'tick' | 'count'> & {
   readonly lists: Observable<PolledList | null>
   readonly contractReads: (tokens: Observable<readonly Hex[]>) => Observable<ContractAnswer>
   readonly chainEvents: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>

@@ -5,13 +5,14 @@ import {
   headNote,
   listOrderNote,
   listReadNote,
-  Notes,
   newestSettledNote,
   quoteNotes,
   sessionNote,
   statusNote,
   tokenNotes,
-} from '../tape/notes.ts'
+} from '../notes/published-notes.ts'
+import { Notes } from '../tape/notes.ts'
+import type { TapeBatch } from '../tape/tape.ts'
 import {
   advancePosition,
   applyFirstHead,
@@ -38,11 +39,8 @@ import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
 /** Numbers of received logs that the batch does not publish, by reason. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
 
-/** The updates and notes that a batch writes. Updates after `keepAfter` must not be evicted. */
-export type Reduction = {
-  readonly updates: readonly Draft[]
-  readonly notes: Notes
-  readonly keepAfter: number | undefined
+/** What a batch of events writes. */
+export type Reduction = TapeBatch & {
   readonly counts: LogCounts
   /** Steady time at which the oldest open key was published; null without open keys. */
   readonly oldestOpenAt: number | null
@@ -79,6 +77,7 @@ const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' &&
 
 const openPart = (state: IngestState) => ({
   before: { ...state },
+  first: state.nextSeq,
   updates: [] as Draft[],
   counts: { repeated: 0, unlisted: 0, unreadable: 0 },
 })
@@ -100,9 +99,10 @@ function addOutput({ updates, counts }: ReductionPart, state: IngestState, outpu
   }
 }
 
-function closePart({ before, updates, counts }: ReductionPart, state: IngestState, openSeqBefore: number | null): Reduction {
+function closePart({ before, first, updates, counts }: ReductionPart, state: IngestState, openSeqBefore: number | null): Reduction {
   const { openSeq, oldestOpenAt } = state.ledger
-  return { updates, notes: takeNotes(before, state), keepAfter: openSeqBefore ?? openSeq ?? undefined, counts, oldestOpenAt }
+  const keepAfter = openSeqBefore ?? openSeq ?? Number.POSITIVE_INFINITY
+  return { first, updates, notes: takeNotes(before, state), keepAfter, counts, oldestOpenAt }
 }
 
 function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Generator<EventOutput, EventOutput> {

@@ -8,9 +8,8 @@ import { ListenError } from '../edge/http/http-server.ts'
 import { type MetricsJson, mergeMetrics } from '../metrics.ts'
 import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
 import { batchMessageOf, encodeBatch } from '../tape/batch-message.ts'
-import type { Notes } from '../tape/notes.ts'
-import type { Entry } from '../tape/tape.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
+import type { NumberedBatch } from '../tape/tape-store.ts'
 import { makeFolder, removeLeftovers, UsageFile } from './temporary-files.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 
@@ -107,7 +106,7 @@ class WorkerSupervisor {
     rmSync(this.#folder, { recursive: true, force: true })
     mkdirSync(this.#folder, { recursive: true })
     this.#usage = new UsageFile()
-    writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch(entries, notes, keepAfter))
+    writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch({ entries, notes, keepAfter }))
     for (let slot = 1; slot <= this.#options.config.process.workers; slot += 1) this.#fork(slot)
   }
 
@@ -233,7 +232,8 @@ class WorkerSupervisor {
   }
 
   async #answerReach(member: Member, { request, seq }: Extract<WorkerReport, { did: 'reach' }>): Promise<void> {
-    const isReached = (await this.#writer?.tape.reach?.(seq)) ?? true
+    // While the tape is opened again, this process does not know what others have written.
+    const isReached = this.#writer !== null && ((await this.#writer.shared?.reach(seq)) ?? true)
     this.#send(member, { do: 'reached', request, isReached })
   }
 
@@ -255,10 +255,10 @@ class WorkerSupervisor {
     return delayMs
   }
 
-  #sendBatch(entries: readonly Entry[], notes: Notes, keepAfter: number): void {
+  #sendBatch(batch: NumberedBatch): void {
     if (this.#members.size === 0 || !this.#writer) return
     // A worker receives every batch in order, and does not read `after`, so that is 0.
-    const bytes = encodeBatch(batchMessageOf(this.#writer.tape, 0, entries, notes, keepAfter))
+    const bytes = encodeBatch(batchMessageOf(this.#writer.tape, 0, batch))
     for (const member of this.#members.values()) {
       if (!member.waiting) this.#send(member, { do: 'batch', bytes }, bytes.length)
       else if (member.unsentBytes + bytes.length > UNSENT_BOUND_BYTES) kill(member)
@@ -283,7 +283,7 @@ class WorkerSupervisor {
   }
 
   #checkCut(): void {
-    const isCut = this.#writer?.isCut() ?? true
+    const isCut = this.#writer ? (this.#writer.shared?.isCut ?? false) : true
     if (isCut === this.#isCut) return
     this.#isCut = isCut
     for (const member of this.#members.values()) this.#send(member, { do: 'cut', isCut })

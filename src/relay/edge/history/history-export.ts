@@ -3,7 +3,7 @@ import type { CloseReason } from '../../../protocol/close-codes.ts'
 import { defaultSelectionOptions } from '../../../protocol/parameters/selection.ts'
 import { resumeAfter } from '../../../protocol/position.ts'
 import { contentTypeOf } from '../../../protocol/transports.ts'
-import type { SearchableTape, Tape } from '../../tape/tape.ts'
+import type { Tape } from '../../tape/tape.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { Listener } from '../live/listener.ts'
@@ -81,7 +81,7 @@ export function openExport(
   })
 }
 
-type ExportContext = ReadContext & { readonly tape: SearchableTape }
+type ExportContext = ReadContext & { readonly tape: Tape }
 
 /** Reads each chunk after the reader has taken the previous one. Throws an EvictedError if eviction is faster than the reader. */
 export async function* readAll(context: ExportContext, query: HistoryQuery): AsyncGenerator<readonly Frame[]> {
@@ -96,7 +96,7 @@ export async function* readAll(context: ExportContext, query: HistoryQuery): Asy
 async function* readKept({ tape, workQueue, isGone }: ExportContext, query: HistoryQuery): AsyncGenerator<readonly Frame[]> {
   await workQueue.nextSlice()
   const oldest = tape.oldest()
-  const context = { tape: await guardEviction(tape, query.selection.options.stage), workQueue, isGone }
+  const context = { tape: guardEviction(tape, query.selection.options.stage), workQueue, isGone }
   const hasSparedOlder = query.order === 'asc' && resumeAfter(query.after) < oldest && oldest + 1 < query.before.seq
   if (!hasSparedOlder) return yield* readChunks(context, query)
   const oldestChunk = await readChunk(context, { ...query, after: { seq: oldest, n: null } }, OLDEST_CHUNK_BOUNDS)

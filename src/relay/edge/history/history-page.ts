@@ -1,7 +1,7 @@
 import { runInTurns } from '../../../lib/turns.ts'
 import { LIMIT_DEFAULT } from '../../../protocol/history.ts'
 import { formatPosition, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
-import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
+import type { Entry, Tape } from '../../tape/tape.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import { type Frame, framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
@@ -20,7 +20,7 @@ const TEXT_BOUND_CHARS = 4_194_304
 
 /** Returns headers with the position after which the tape is complete, and the time of the first message after it. */
 export function keptSinceHeaders(tape: Pick<Tape, 'epoch' | 'oldest' | 'oldestTime'>): Record<string, string> {
-  const time = tape.oldestTime()
+  const time = tape.oldestTime
   return {
     [KEPT_SINCE]: formatPosition(tape.epoch, tape.oldest()),
     ...(time !== null && { [KEPT_SINCE_TIME]: time }),
@@ -29,7 +29,7 @@ export function keptSinceHeaders(tape: Pick<Tape, 'epoch' | 'oldest' | 'oldestTi
 }
 
 export type ReadContext = {
-  readonly tape: Pick<Tape, 'epoch'> & Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
+  readonly tape: Pick<Tape, 'epoch' | 'read' | 'find'>
   readonly workQueue: LongWorkQueue
   readonly isGone: () => boolean
 }
@@ -52,7 +52,7 @@ export async function readChunk(context: ReadContext, query: HistoryQuery, bound
   const { selection, order } = query
   const match = createMatcher(selection)
   const types = new Set(selection.options.types)
-  const read = tape.openReader({ tokens: selection.tokens, types, followersOf: types })
+  const wanted = { tokens: selection.tokens, types, followersOf: types }
   const frames: Frame[] = []
   let chars = 0
   let lastPosition: TapePosition | null = null
@@ -61,7 +61,7 @@ export async function readChunk(context: ReadContext, query: HistoryQuery, bound
   let work = 0
   let tickWork = 0
   while (!isGone()) {
-    const { entries, reached } = await read({ after, before, order, limit: READ_BOUND })
+    const { entries, reached } = tape.read(wanted, { after, before, order, limit: READ_BOUND })
     for (const frame of framesOf(entries, tape)) {
       const { entry } = frame
       const all = await runInTurns(match([frame]), () => workQueue.nextSlice())

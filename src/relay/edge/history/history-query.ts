@@ -5,7 +5,7 @@ import { defaultSelectionOptions, patchOptions } from '../../../protocol/paramet
 import type { StartPoint } from '../../../protocol/parameters/start-point.ts'
 import { formatPosition, type Position, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
-import type { Tape, TapeHistory } from '../../tape/tape.ts'
+import type { Tape } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 import { tapeTimeOf } from '../live/resume-point.ts'
 import type { Selection } from '../select/compiled-selection.ts'
@@ -51,7 +51,7 @@ export async function readHistoryQuery(
 }
 
 type QueryContext = {
-  readonly tape: Pick<Tape, 'epoch' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
+  readonly tape: Pick<Tape, 'epoch' | 'oldest' | 'seqBefore'>
   readonly now: number
   readonly clockStepsMs: number
   readonly stage: Stage

@@ -91,7 +91,7 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   if (refused) throw refused
   const socket = takeOver(incoming, outgoing)
   const run = () => runStream(streams, { ...resolved, address, socket })
-  const ahead = numberAhead(since, edge.tape)
+  const ahead = numberAhead(since, edge)
   if (ahead === null) return run()
   socket.on('error', () => socket.destroy())
   // The connection is taken over already, because Node could not release it after a wait.

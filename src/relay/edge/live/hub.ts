@@ -6,7 +6,7 @@ import { anyFilter } from '../../../protocol/parameters/value-filters.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { type Transport, transports } from '../../../protocol/transports.ts'
-import type { Entry, SearchableTape } from '../../tape/tape.ts'
+import type { Entry, Tape } from '../../tape/tape.ts'
 import { type ConnectionBounds, ConnectionLimits } from '../limits/connection-limits.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import type { CurrentState } from '../select/current-state.ts'
@@ -38,7 +38,7 @@ type Options = ConnectionBounds &
   BacklogBounds & {
     readonly maxSelections: number
     readonly isOneOfMany: boolean
-    readonly tape: SearchableTape
+    readonly tape: Tape
     readonly current: CurrentState
     readonly wallTime: () => number
     readonly random: () => number

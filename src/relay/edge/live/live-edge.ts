@@ -7,7 +7,7 @@ import { randomTokenSecret } from '../../config/api-key-settings.ts'
 import type { Config } from '../../config/config.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { Metrics } from '../../metrics.ts'
-import { demoNote } from '../../tape/notes.ts'
+import { demoNote } from '../../notes/published-notes.ts'
 import type { Entry } from '../../tape/tape.ts'
 import { ApiKeyRing } from '../limits/api-key-ring.ts'
 import { apiKeyRequired, createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
@@ -27,8 +27,7 @@ const BATCH_DELAY_BOUND_MS = 10
 type LiveInputs = {
   readonly config: Config
   readonly tape: EdgeContext['tape']
-  /** Whether the tape is cut off from the process that writes it. */
-  readonly isCut: () => boolean
+  readonly shared: EdgeContext['shared']
   readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
   readonly metrics: Metrics
   readonly sharedUsage?: SharedUsage | null
@@ -41,8 +40,8 @@ type LiveInputs = {
 }
 
 export function openLiveEdge(inputs: LiveInputs) {
-  const { config, tape, isCut, wallTime, random, warn, log } = inputs
-  const current = new CurrentState(tape, isCut)
+  const { config, tape, shared, wallTime, random, warn, log } = inputs
+  const current = new CurrentState(tape.notes, shared)
   const revocations: ((clients: ReadonlySet<string>) => void)[] = []
   const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
   const onRevoked = (clients: ReadonlySet<string>) => {
@@ -70,7 +69,14 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
   const { isWrongChain } = streams.edge
   let isStopping = false
-  const readiness = openReadiness({ tape, current, now: inputs.now, isWrongChain, isStopping: () => isStopping || hub.isDraining })
+  const readiness = openReadiness({
+    tape,
+    shared,
+    current,
+    now: inputs.now,
+    isWrongChain,
+    isStopping: () => isStopping || hub.isDraining,
+  })
   const absence = config.process.faults?.gap
   const stopAbsences = absence ? runAbsences(absence, wallTime, hub) : () => {}
   const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
@@ -163,15 +169,19 @@ function openHub(
 /** Whether another machine serves on when this process stops. The workers of one machine stop together. */
 const isOneOfMany = (config: Config): boolean => config.process.role === 'edge'
 
-const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs, current: CurrentState, hub: Hub): EdgeContext => ({
+const openContext = (
+  { config, tape, shared, now, wallTime, uptime, chain }: LiveInputs,
+  current: CurrentState,
+  hub: Hub,
+): EdgeContext => ({
   heartbeatMs: config.edge.heartbeatMs,
   maxSelections: config.edge.maxSelections,
   maxReplay: config.edge.maxReplay,
   maxBacklogBytes: config.edge.maxBacklogBytes,
-  ...{ hub, current, tape, now, wallTime, uptime },
+  ...{ hub, current, tape, shared, now, wallTime, uptime },
   chainId: () => chain.id,
   isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
-  demo: () => config.chain.isBuiltIn || tape.note(demoNote) === true,
+  demo: () => config.chain.isBuiltIn || tape.notes.note(demoNote) === true,
   server: `stocktape/${version}`,
   isOneOfMany: isOneOfMany(config),
   navStaleAfterMs: config.tokens.navStaleAfterMs,

@@ -43,7 +43,7 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
     id,
     end: hub.position(tape.end()),
     oldest: hub.position(tape.oldest()),
-    oldest_time: tape.oldestTime(),
+    oldest_time: tape.oldestTime,
     protocol: 'stocktape.v1',
     server,
     connection: listener.id,
@@ -184,7 +184,7 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
   const { tokens, options } = listener
   const match = createMatcher({ tokens, options })
   const types = new Set(options.types)
-  const read = tape.openReader({ tokens, types, followersOf: types })
+  const wanted = { tokens, types, followersOf: types }
   const reportsEvicted = options.stage === 'sealed' && request.reportsEvicted
   let replayed = 0
   let receipt = beginReceipt(edge, listener)
@@ -233,7 +233,7 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
     const recentPage = rest?.slice(0, REPLAY_PAGE)
     const { entries: page, reached } = recentPage
       ? { entries: recentPage, reached: recentPage.at(-1)?.seq ?? null }
-      : await read({ after, before: upTo + 1, order: 'asc', limit: REPLAY_PAGE })
+      : tape.read(wanted, { after, before: upTo + 1, order: 'asc', limit: REPLAY_PAGE })
     const { frames, evicted } = await runInTurns(select(page))
     await sendInPages(frames)
     if (evicted && isConnected(listener)) {

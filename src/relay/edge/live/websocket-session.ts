@@ -196,7 +196,7 @@ export class WebSocketSession implements WebSocketEvents {
     const subscription = { since, snapshot, onGap, rejected, req }
     if (options.stage === 'sealed')
       this.#listener.replayAgain = () => this.#run(continueSession(edge, this.#listener, subscription))
-    const ahead = numberAhead(since, edge.tape)
+    const ahead = numberAhead(since, edge)
     this.#run(ahead === null ? startSession(edge, this.#listener, subscription) : this.#startWhenReached(ahead, subscription))
   }
 

@@ -1,7 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { CountEstimate, SeqRange } from '../tape.ts'
-import { prepareRows, type TapeRow } from '../tape-row.ts'
-import { channelOf } from '../update-text.ts'
+import { channelOf, prepareRows, type TapeRow } from '../tape-row.ts'
 import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.ts'
 
 const SHELF_SIZE = 1_024
@@ -33,9 +32,9 @@ export class ShelfIndex {
   readonly #channels: Channels
   readonly #shelves = new Map<number, Shelf>()
   #sortedShelves: Shelf[] = []
-  /** Full shelves that the next `save` writes to the file. */
-  readonly #full: Shelf[] = []
-  readonly #empty: number[] = []
+  /** Full shelves that the file lacks, and shelves whose updates are all evicted. The next `save` writes and deletes them. */
+  #full: Shelf[] = []
+  #empty: number[] = []
   readonly #write: Record<'shelf' | 'drop', StatementSync>
   readonly #rows: StatementSync
 
@@ -57,13 +56,11 @@ export class ShelfIndex {
     if (lastShelf && !lastShelf.channels) this.#indexShelf(lastShelf)
   }
 
-  add(updates: readonly IndexedUpdate[]): void {
-    for (const { seq, channel, followsFrom } of updates) {
-      const shelf = this.#currentShelf(shelfNumberOf(seq))
-      if (shelf.channels) shelf.channels[seq % SHELF_SIZE] = channel
-      shelf.count += 1
-      shelf.followsFrom = Math.min(shelf.followsFrom, followsFrom)
-    }
+  add({ seq, channel, followsFrom }: IndexedUpdate): void {
+    const shelf = this.#currentShelf(shelfNumberOf(seq))
+    if (shelf.channels) shelf.channels[seq % SHELF_SIZE] = channel
+    shelf.count += 1
+    shelf.followsFrom = Math.min(shelf.followsFrom, followsFrom)
   }
 
   remove(seqs: readonly number[]): void {
@@ -77,12 +74,14 @@ export class ShelfIndex {
   }
 
   save(): void {
-    for (const shelf of this.#full.splice(0)) {
-      const { number, channels, count, followsFrom } = shelf
-      if (count === 0) this.#removeShelf(shelf)
-      else if (channels) this.#write.shelf.run(number, new Uint8Array(channels.buffer), followsFrom)
-    }
-    for (const number of this.#empty.splice(0)) this.#write.drop.run(number)
+    for (const { number, channels, followsFrom } of this.#full)
+      if (channels) this.#write.shelf.run(number, new Uint8Array(channels.buffer), followsFrom)
+    for (const number of this.#empty) this.#write.drop.run(number)
+  }
+
+  onSaved(): void {
+    if (this.#full.length > 0) this.#full = []
+    if (this.#empty.length > 0) this.#empty = []
   }
 
   /** Finds relevant updates with limited work. `reached` is the last number that was searched; null after the whole range. */
@@ -115,7 +114,7 @@ export class ShelfIndex {
   }
 
   /** Estimates how many updates a search finds, up to `countLimit`. A shelf without index adds its full size to `most`. */
-  estimateCount(relevanceByChannel: Uint8Array, after: number, countLimit: number, oldest: number): CountEstimate {
+  count(relevanceByChannel: Uint8Array, after: number, countLimit: number, oldest: number): CountEstimate {
     let [least, most] = [0, 0]
     for (let index = this.#firstIndex('asc', after, Number.POSITIVE_INFINITY); least <= countLimit; index += 1) {
       const shelf = this.#sortedShelves[index]
@@ -150,7 +149,8 @@ export class ShelfIndex {
   #currentShelf(number: number): Shelf {
     const last = this.#sortedShelves.at(-1)
     if (last?.number === number) return last
-    if (last?.channels) this.#full.push(last)
+    if (last?.channels && last.count === 0) this.#removeShelf(last)
+    else if (last?.channels) this.#full.push(last)
     return this.#addShelf({ number, channels: new Uint16Array(SHELF_SIZE), count: 0, followsFrom: Number.MAX_SAFE_INTEGER })
   }
 

@@ -12,8 +12,7 @@ import { Listener } from '../../../../src/relay/edge/live/listener.ts'
 import { continueSession, startSession } from '../../../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/socket-outlet.ts'
-import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
-import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
+import { openLocalTape, type TestTape } from '../../../support/local-tape.ts'
 import { assertValidMessage } from '../../../support/message-validator.ts'
 
 /** What a test listener requests; everything by default. */
@@ -34,7 +33,7 @@ type EdgeSettings = {
   readonly clients?: number
   readonly isOneOfMany?: boolean
   /** A tape that the test opened and closes itself. */
-  readonly existingTape?: SearchableTape
+  readonly existingTape?: TestTape
 }
 
 /** The hub over a tape in memory, with listeners that record everything they are sent. */
@@ -47,10 +46,9 @@ export function openEdge({
 }: EdgeSettings = {}) {
   const clock = { now: 1_000_000 }
   const now = () => clock.now
-  const tape: SearchableTape =
-    existingTape ??
-    openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
-  const current = new CurrentState(tape)
+  const tape: TestTape =
+    existingTape ?? openLocalTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
+  const current = new CurrentState(tape.notes)
   const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
   const bounds = {
     maxBacklogBytes: 262_144,
@@ -73,6 +71,7 @@ export function openEdge({
     hub,
     current,
     tape,
+    shared: null,
     now,
     wallTime: now,
     uptime: now,

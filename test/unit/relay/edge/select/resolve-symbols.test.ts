@@ -2,11 +2,10 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
 import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/resolve-symbols.ts'
-import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
-import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { diffFullList } from '../../../../../src/relay/tokens/list/list-diff.ts'
 import { parseList } from '../../../../../src/relay/tokens/list/list-parser.ts'
 import type { Token } from '../../../../../src/relay/tokens/token.ts'
+import { openLocalTape, type TestTape } from '../../../../support/local-tape.ts'
 import { notesOfTokens } from '../../tape/update-drafts.ts'
 
 type ListedToken = { readonly symbol: string; readonly address: Hex; readonly isin?: string }
@@ -18,7 +17,7 @@ const meta = { symbol: 'METAc', address: address('a'), isin: 'US30303M1027' }
 const twin = { symbol: 'aaplC', address: address('6') }
 const allTokens: readonly ListedToken[] = [aapl, tsla, meta]
 
-let tape: SearchableTape | undefined
+let tape: TestTape | undefined
 afterEach(() => tape?.close())
 
 /** The current state after these lists in turn. A token that changes its symbol keeps its address. */
@@ -33,9 +32,9 @@ async function viewOf(...lists: (readonly ListedToken[])[]): Promise<CurrentStat
     })
     known = new Map([...known, ...tokens.map((token) => [token.address, token] as const)])
   }
-  tape = openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
+  tape = openLocalTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
   await tape.append([], notesOfTokens(known.values()))
-  return new CurrentState(tape)
+  return new CurrentState(tape.notes)
 }
 const resolveIn = async (selectors: readonly string[], ...lists: (readonly ListedToken[])[]) =>
   resolveSymbols(await viewOf(...(lists.length > 0 ? lists : [allTokens])), selectors)
