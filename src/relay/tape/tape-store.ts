@@ -117,7 +117,7 @@ export class TapeStore implements Tape {
     // Eviction may have deleted all updates, so the saved end counts too.
     const end = Math.max(this.#tables.last?.seq ?? 0, savedEnd)
     this.#state = { end, next: end + 1, time: 0, runs: readRuns(database), eviction: this.#eviction.read(meta) }
-    this.#index = new TapeIndex(database, { oldest: this.oldest(), end, readKey: (key) => this.find({ key }) })
+    this.#index = new TapeIndex(database, this.oldest(), (key) => this.find({ key }))
     this.#file.transaction(() => {
       if (this.isInFile) addClockSteps(database)
       for (const name of ['epoch', 'epoch_began_at']) this.#tables.writeMeta(name, meta.get(name) ?? '')

@@ -9,8 +9,6 @@ import { ShelfIndex } from './shelf-index.ts'
 /** Limit of the text that is read for one page. The update that exceeds it is the last one of the page. */
 const TEXT_BOUND_CHARS = 1_048_576
 
-type OpenedTape = { readonly oldest: number; readonly end: number; readonly readKey: (key: string) => readonly Entry[] }
-
 /** Knows of every update which filters it may match. It follows the committed batches, so a failed one leaves no trace in it. */
 export class TapeIndex {
   readonly #channels: Channels
@@ -22,9 +20,9 @@ export class TapeIndex {
   readonly #relevance = new WeakMap<HistoryFilter, Uint8Array>()
   #oldest: number
 
-  constructor(database: DatabaseSync, { oldest, end, readKey }: OpenedTape) {
+  constructor(database: DatabaseSync, oldest: number, readKey: (key: string) => readonly Entry[]) {
     this.#channels = new Channels(database)
-    this.#shelves = new ShelfIndex(database, this.#channels, oldest, end)
+    this.#shelves = new ShelfIndex(database, this.#channels, oldest)
     this.#openKeyTypes = new OpenKeyTypes(readKey)
     this.#row = prepareRows(database, 'SELECT seq, text FROM tape WHERE seq = ?')
     const between = 'SELECT seq, text FROM tape WHERE seq BETWEEN ? AND ? ORDER BY seq'

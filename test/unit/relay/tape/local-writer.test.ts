@@ -3,11 +3,12 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync, StatementSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { UpdateType } from '../../../../src/protocol/updates.ts'
+import type { Update, UpdateType } from '../../../../src/protocol/updates.ts'
 import { defineNote, Notes } from '../../../../src/relay/tape/notes.ts'
 import { LOST_BOUND, lostAfter } from '../../../../src/relay/tape/runs.ts'
 import { type Entry, type FoundEntries, type HistoryFilter, type SeqRange, TapeError } from '../../../../src/relay/tape/tape.ts'
 import { SCHEMA_VERSION } from '../../../../src/relay/tape/tape-database.ts'
+import { openTapeStore } from '../../../../src/relay/tape/tape-store.ts'
 import { openLocalTape, type TestTape } from '../../../support/local-tape.ts'
 import { tapeContract } from './tape-contract.ts'
 import { createOwnFolder, openTestTape, unboundedOptions } from './test-tape.ts'
@@ -196,25 +197,23 @@ describe('the index', () => {
   })
 
   it.each(['asc', 'desc'] as const)('is searched in parts that end at a number that was given: %s', async (order) => {
-    const fixture = await openTestTape()
-    onTestFinished(() => fixture.close())
-    // A crash keeps the shelf of a run from being written: to index it is the work of a whole search.
-    for (const count of [1_023, 1_023, 1]) {
-      await fixture.tape.append(manyTransfers(count))
-      fixture.clock.now += 1_280
-      await fixture.crash()
-    }
-    const { tape } = fixture
-    const given = (await tape.readAfter(0, 10_000)).map(({ seq }) => seq)
-    const read = (range: SeqRange) => tape.read(filter, range)
-    const filter: HistoryFilter = { tokens: null, types: new Set(['pause']) }
+    const store = openTapeStore({ ...unboundedOptions, dataDir: ':memory:' })
+    // One update in each of 600 shelves, which is more than two searches read.
+    const given = Array.from({ length: 600 }, (_, nth) => 1_024 * (nth + 1) + nth)
+    const entries = given.map((seq) => {
+      const update = { ...transfer({ at }), id: `${store.epoch}.${seq}`, prev: null } as Update
+      return { seq, update, text: JSON.stringify(update) }
+    })
+    store.write({ entries, notes: new Notes(), keepAfter: 0 })
     const ends: number[] = []
-    let range = { after: 0, before: tape.end() + 1, order, limit: 100 }
-    for (let { reached } = await read(range); reached !== null; { reached } = await read(range)) {
+    let range: SeqRange = { after: 0, before: store.end() + 1, order, limit: 100 }
+    const filter: HistoryFilter = { tokens: null, types: new Set(['pause']) }
+    for (let { reached } = store.read(filter, range); reached !== null; { reached } = store.read(filter, range)) {
       ends.push(reached)
       range = { ...range, [order === 'asc' ? 'after' : 'before']: reached }
     }
-    expect(ends).toEqual(order === 'asc' ? [given[1_022], given[2_045]] : [given[1_023]])
+    store.close()
+    expect(ends).toEqual((order === 'asc' ? [255, 511] : [344, 88]).map((nth) => given[nth]))
   })
 
   it('does not contain a failed append', async () => {
