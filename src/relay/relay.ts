@@ -219,7 +219,7 @@ async function openCountedIngest(context: WritingContext) {
   const published = await openIngest({
     ...{
       tape,
-      writer: writerWithChainId(tape, writer, chain, config.chain.isBuiltIn),
+      writer: writerWithChainId(tape, writer, { chain, isBuiltIn: config.chain.isBuiltIn }),
       clock,
       wallTime,
       warn,

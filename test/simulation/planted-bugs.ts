@@ -189,7 +189,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     }
     // The updates of the bug shift the numbers that the ingest gives.
     const append: TapeWriter['append'] = async (batch) => {
-      const entries = await inputs.writer.append({ ...batch, first: inputs.writer.next })
+      const entries = await inputs.writer.append({ ...batch, first: inputs.tape.next })
       for (const { update } of entries) if (isFact(update)) publishedUpdates.set(update.key, update)
       return entries
     }

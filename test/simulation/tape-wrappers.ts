@@ -26,7 +26,7 @@ export function alterAppends(
   return wrap(writer, {
     append: (batch) => {
       const { updates: drafts } = batch
-      const first = writer.next
+      const first = tape.next
       const namedByIngest = new Set(drafts.map((draft) => ('fact_id' in draft ? draft.fact_id : null)))
       const updates = alter(drafts).map((draft, index) => {
         const key = 'key' in draft ? draft.key : undefined

@@ -7,7 +7,7 @@ import { openTapeStore, type TapeStore, type TapeStoreOptions } from '../../src/
 
 /** A tape and its writer as one, with the short forms in which tests write and read. */
 export type TestTape = Tape &
-  Pick<TapeStore, 'next' | 'isInFile' | 'holdForCopy'> & {
+  Pick<TapeStore, 'isInFile' | 'holdForCopy'> & {
     readonly writer: TapeWriter
     /** Appends with the number that the tape expects next. */
     append(updates: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
@@ -20,7 +20,7 @@ export function withWriter(store: TapeStore, writer: TapeWriter = new LocalWrite
   /** The number after the last append, which may wait to be written. */
   let next = 0
   const append: TestTape['append'] = async (updates, notes = new Notes(), keepAfter = Number.POSITIVE_INFINITY) => {
-    const first = Math.max(writer.next, next)
+    const first = Math.max(store.next, next)
     next = first + updates.length
     return writer.append({ first, updates, notes, keepAfter }).catch((failure: unknown) => {
       next = 0

@@ -56,14 +56,10 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
 
 /** Restores the state from the tape. The returned pipeline runs and writes while it has a subscriber. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
-  const { tape, writer, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, warn } = inputs
+  const { tape, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, warn } = inputs
   const { stocksRefreshMs, pools, oracleRegistry } = settings
   const poolMinDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
-  const state = await restoreState(tape, writer.next, {
-    ...settings,
-    quotes: { pools, poolMinDepth },
-    hasRegistry: oracleRegistry !== null,
-  })
+  const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })
   const memory = new LogMemory()
   const findLog: FindLog = (block, transaction, logIndex) => memory.find(block, transaction, logIndex)
   /** Contract answers as of these blocks and later ones are in doubt. */

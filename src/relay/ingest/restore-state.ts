@@ -62,8 +62,7 @@ export type StateSettings = {
   readonly sessionAt: IngestState['sessionAt']
 }
 
-/** Builds the state from the tape. `nextSeq` is the number of the next update. */
-export async function restoreState(tape: Tape, nextSeq: number, settings: StateSettings): Promise<IngestState> {
+export async function restoreState(tape: Tape, settings: StateSettings): Promise<IngestState> {
   const { notes } = tape
   const { navStaleAfterMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
   const restartPoint = notes.note(restartPointNote)
@@ -76,7 +75,7 @@ export async function restoreState(tape: Tape, nextSeq: number, settings: StateS
   for (const token of tokens) trackToken({ scheduled, changedByLogs }, token)
   return {
     epoch: tape.epoch,
-    nextSeq,
+    nextSeq: tape.next,
     tapeEnd: tape.end(),
     navStaleAfterMs,
     ledger: await restoreLedger(tape, restartPoint),

@@ -27,7 +27,7 @@ export const saveTimePerSource = ({ tape, writer, clock, wallTime }: SaveInputs)
     })
     const save = () => {
       const notes = new Notes().set(timePerSourceNote, times.note(wallTime()))
-      return writer.append({ first: writer.next, updates: [], notes, keepAfter })
+      return writer.append({ first: tape.next, updates: [], notes, keepAfter })
     }
     return interval(SAVE_MS, clock).pipe(
       concatMap(save),

@@ -51,12 +51,8 @@ const wrongTape = ({ tape: { natsUrl, natsStream, dataDir } }: TapeChainInputs['
 export const writerWithChainId = (
   tape: Pick<Tape, 'notes'>,
   writer: TapeWriter,
-  chain: ChainIdentity,
-  isBuiltIn: boolean,
+  { chain, isBuiltIn }: { readonly chain: ChainIdentity; readonly isBuiltIn: boolean },
 ): TapeWriter => ({
-  get next() {
-    return writer.next
-  },
   append: (batch) => {
     const { notes } = batch
     if (chain.id !== null && tape.notes.note(chainIdNote) !== chain.id) notes.set(chainIdNote, chain.id)

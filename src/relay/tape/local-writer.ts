@@ -10,10 +10,6 @@ export class LocalWriter implements TapeWriter {
     this.#store = store
   }
 
-  get next(): number {
-    return this.#store.next
-  }
-
   async append(batch: TapeBatch): Promise<readonly Entry[]> {
     const entries = this.#store.number([batch])
     this.#store.write({ ...batch, entries })

@@ -141,7 +141,6 @@ export class TapeStore implements Tape {
     return this.#state.runs
   }
 
-  /** Number that the next update gets from a writer. */
   get next(): number {
     return this.#state.next
   }

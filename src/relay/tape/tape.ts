@@ -47,6 +47,8 @@ export interface Tape {
   /** Time of the first update after `oldest`, as it says itself; null if there is none. */
   readonly oldestTime: string | null
   readonly size: TapeSize
+  /** Number that the next update of this process gets. */
+  readonly next: number
   /** Delivers every later batch, once it is written and can be read, until the returned function is called. */
   follow(deliver: Follower): () => void
   /** Returns the number of the last update. */
@@ -77,11 +79,9 @@ export type TapeBatch = {
 
 /** Writes the tape. A process without a writer only reads its store. */
 export interface TapeWriter {
-  /** Number that the next update gets. */
-  readonly next: number
   /**
    * Writes a batch in one transaction, then delivers it to the followers of the tape. The ingest alone numbers the updates: a batch
-   * that begins at another number than `next` is refused, and nothing of it is written.
+   * that begins at another number than the tape's next one is refused, and nothing of it is written.
    */
   append(batch: TapeBatch): Promise<readonly Entry[]>
 }

@@ -12,10 +12,12 @@ import { decodeBatch, entriesOf, numberedBatchOf } from '../tape/batch-message.t
 import { REACH_BOUND_MS, type SharedTape } from '../tape/tape.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
 import { openTapeStore, type TapeStore } from '../tape/tape-store.ts'
-import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
+import { Questions, type WorkerOrder, type WorkerReport } from './worker-messages.ts'
 
 /** Limit of the wait for an answer of the writing process, which itself may wait for another process. */
-const ANSWER_BOUND_MS = REACH_BOUND_MS + 500
+const REACH_ANSWER_BOUND_MS = REACH_BOUND_MS + 500
+/** Limit of the wait for the metrics of all processes. */
+const METRICS_BOUND_MS = 10_000
 
 type GivenOptions = Pick<RelayOptions, 'log' | 'metrics' | 'loadDocuments'>
 
@@ -34,16 +36,13 @@ class ServingWorker implements SharedTape {
   readonly #config: Config
   readonly #given: GivenOptions
   readonly #chainEvents = new Subject<ChainEvent>()
-  /** Requests for metrics that wait for an answer. All of them ask for the same metrics, so any answer fits any request. */
-  readonly #answers: ((text: string) => void)[] = []
+  /** Questions to the writing process. */
+  readonly #questions = new Questions()
   /** A copy of the tape, to which this process writes the batches that the writing process sends. */
   #tape: TapeStore | null = null
   #usage: SharedUsage | null = null
   #opening: Promise<Relay> | null = null
   #isCut = false
-  /** Clients that wait for a position which the writing process may have. */
-  readonly #reaching = new Map<number, (isReached: boolean) => void>()
-  #requests = 0
 
   constructor(config: Config, given: GivenOptions) {
     this.#config = config
@@ -67,11 +66,9 @@ class ServingWorker implements SharedTape {
         this.#isCut = order.isCut
         return
       case 'measure':
-        return void this.#given.metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
-      case 'measured':
-        return this.#answers.shift()?.(order.text)
-      case 'reached':
-        return this.#onReached(order.request, order.isReached)
+        return void this.#given.metrics.json().then((json) => report({ did: 'measure', question: order.question, json }))
+      case 'answer':
+        return this.#questions.answer(order.question, order.answer)
       case 'announceStop':
         return void this.#opening?.then((relay) => relay.announceStop()).catch(() => {})
       case 'stop':
@@ -148,24 +145,15 @@ class ServingWorker implements SharedTape {
   }
 
   /** Asks the writing process, whose answer follows all of its batches. */
-  reach(seq: number): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    this.#requests += 1
-    const request = this.#requests
-    setTimeout(() => this.#onReached(request, false), ANSWER_BOUND_MS).unref()
-    this.#reaching.set(request, resolve)
-    report({ did: 'reach', request, seq })
-    return promise
+  async reach(seq: number): Promise<boolean> {
+    const ask = (question: number) => report({ did: 'reach', question, seq })
+    return (await this.#questions.ask<boolean>(REACH_ANSWER_BOUND_MS, ask)) ?? false
   }
 
-  #onReached(request: number, isReached: boolean): void {
-    this.#reaching.get(request)?.(isReached)
-    this.#reaching.delete(request)
-  }
-
-  #askMetrics(): Promise<string> {
-    report({ did: 'askMetrics' })
-    return new Promise((resolve) => this.#answers.push(resolve))
+  async #askMetrics(): Promise<string> {
+    const text = await this.#questions.ask<string>(METRICS_BOUND_MS, (question) => report({ did: 'askMetrics', question }))
+    if (text === null) throw new Error('the writing process does not answer')
+    return text
   }
 }
 

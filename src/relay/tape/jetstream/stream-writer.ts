@@ -71,10 +71,6 @@ export class StreamWriter implements TapeWriter {
     return this.#term !== null
   }
 
-  get next(): number {
-    return this.#options.copy.store.next
-  }
-
   append(batch: TapeBatch): Promise<readonly Entry[]> {
     return new Promise((resolve, reject) => {
       if (!this.isLeading) return reject(notLeading())

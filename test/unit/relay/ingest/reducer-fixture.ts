@@ -125,10 +125,10 @@ export const openReducer = async (
   tape: TestTape,
   clock = { now: NOON },
   feeds: readonly FeedSetting[] = [],
-  worth: Partial<Pick<Parameters<typeof restoreState>[2], 'quotes' | 'hasRegistry' | 'sessionAt'>> = {},
+  worth: Partial<Pick<Parameters<typeof restoreState>[1], 'quotes' | 'hasRegistry' | 'sessionAt'>> = {},
 ) => {
   const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
-  const state = await restoreState(tape, tape.next, {
+  const state = await restoreState(tape, {
     ...{
       navStaleAfterMs: 93_600_000,
       feeds,

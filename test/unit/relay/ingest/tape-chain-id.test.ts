@@ -23,7 +23,7 @@ const openTape = () => {
 /** The chain of a tape, where each URL is checked in turn, and the failures that end the process. */
 async function checkUrls(tapeChain: number | null, CHAIN_ID: number | undefined, answers: readonly (readonly [string, number])[]) {
   const tape = openTape()
-  const writer = writerWithChainId(tape, tape.writer, new ChainIdentity(tapeChain, ''), false)
+  const writer = writerWithChainId(tape, tape.writer, { chain: new ChainIdentity(tapeChain, ''), isBuiltIn: false })
   await writer.append({ first: 1, updates: [], notes: new Notes(), keepAfter: 0 })
   const failures: unknown[] = []
   const config = {
@@ -68,11 +68,11 @@ it.each<[string, number | null, number | undefined, string, 'right' | 'wrong' | 
 it('the chain is written once, with the first batch after it is known', async () => {
   const tape = openTape()
   const chain = new ChainIdentity(null, '')
-  const writer = writerWithChainId(tape, tape.writer, chain, false)
+  const writer = writerWithChainId(tape, tape.writer, { chain, isBuiltIn: false })
   const batches: string[] = []
   tape.follow((entries, notes) => batches.push(`${entries.length} ${[...notes].map(([name, value]) => `${name} ${value}`)}`))
   const append = () =>
-    writer.append({ first: writer.next, updates: [status({ at: 0 })], notes: new Notes(), keepAfter: Number.POSITIVE_INFINITY })
+    writer.append({ first: tape.next, updates: [status({ at: 0 })], notes: new Notes(), keepAfter: Number.POSITIVE_INFINITY })
   await append()
   chain.checkUrl(FIRST, 7)
   await append()

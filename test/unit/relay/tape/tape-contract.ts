@@ -392,13 +392,13 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     it('is refused, and leaves no update and no note', async () => {
       const { tape } = await open()
       const [last] = await tape.append([transfer({ at })])
-      const { next } = tape.writer
+      const { next } = tape
       expect(next).toBe((last?.seq ?? 0) + 1)
       for (const first of [next - 1, next + 1, 0]) {
         const batch = { first, updates: [transfer({ at, nth: 2 })], notes: new Notes().set(head, first), keepAfter: 0 }
         await expect(tape.writer.append(batch)).rejects.toThrow(`begins at ${first}, and the tape continues at ${next}`)
       }
-      expect([tape.end(), tape.writer.next, tape.notes.note(head)]).toEqual([next - 1, next, undefined])
+      expect([tape.end(), tape.next, tape.notes.note(head)]).toEqual([next - 1, next, undefined])
       expect(await all(tape)).toEqual([last])
     })
   })
