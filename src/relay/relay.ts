@@ -12,7 +12,7 @@ import { openHttpEdge } from './edge/http/http-app.ts'
 import type { SharedUsage } from './edge/limits/shared-usage.ts'
 import { openLiveEdge } from './edge/live/live-edge.ts'
 import { measureState } from './edge/status/gauges.ts'
-import { openStatus } from './edge/status/status-service.ts'
+import { StatusService } from './edge/status/status-service.ts'
 import { openGateway } from './gateway/open-gateway.ts'
 import { openIngest } from './ingest/open-ingest.ts'
 import { PeerLogs } from './ingest/peer-logs.ts'
@@ -153,8 +153,8 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
   })
   const clientCount = () => parts.reduce((sum, part) => sum + part.clientCount(), 0)
   measureState(context.metrics, live, () => parts.flatMap(({ connected }) => [...connected]))
-  const status = await openStatus(live.streams.edge, clientCount, context.onFailure)
-  const server = await openHttpEdge({ ...context, ...live, parts, status: status.read })
+  const status = await StatusService.open(live.streams.edge, clientCount, context.onFailure)
+  const server = await openHttpEdge({ ...context, ...live, parts, status: () => status.read() })
   const close = async () => {
     await server.close(context.config.process.drainMs)
     for (const { close } of [live, ...parts]) close()

@@ -77,7 +77,7 @@ function measureTape(metrics: Metrics, tape: TapeStore, now: () => number): void
   metrics.tapeRows.measureBy(() => tape.size.rows)
   metrics.tapeBytes.measureBy(() => tape.size.bytes)
   metrics.tapeOldestAge.measureBy(() => {
-    const { oldestTimeMs } = tape
+    const { oldestTimeMs } = tape.size
     return oldestTimeMs === null ? null : Math.max(0, now() - oldestTimeMs) / 1_000
   })
 }

@@ -1,12 +1,15 @@
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { WriteLine } from '../log-lines.ts'
 import { TapeError } from './tape.ts'
 import { resultCodeOf, TAPE_COLUMNS, tableColumns, tapeErrorOf } from './tape-database.ts'
-import { WalCheckpoints } from './wal-checkpoints.ts'
 
 /** Limits of the text and number of updates in memory. Beyond them the process ends, and a restart reads the chain again. */
 const [TEXT_BOUND_CHARS, COUNT_BOUND] = [33_554_432, 65_536]
 const RETRY_MS = 5_000
+/** Estimated size of the write-ahead log at which it is flushed, and copied into the tape's file. */
+const CHECKPOINT_BYTES = 4 * 1_048_576
+/** Estimated bytes in the write-ahead log for each transaction and for each character: SQLite logs whole pages. */
+const [TRANSACTION_BYTES, BYTES_PER_CHAR] = [16_384, 1.25]
 
 /** Primary result codes of SQLite for a disk that is read-only, fails, is full or cannot be opened. Any other failure is a bug. */
 const diskCodes: ReadonlySet<number> = new Set([8, 10, 13, 14])
@@ -31,18 +34,23 @@ type Options = { readonly dataDir: string; readonly now: () => number; readonly 
 export class TapeFile {
   readonly #database: DatabaseSync
   readonly #options: Options
-  readonly #checkpoints: WalCheckpoints
   readonly #statements: ReturnType<typeof prepareStatements>
   #failure: DiskFailure | null = null
   #triedAt = 0
   #countInMemory = 0
   #charsInMemory = 0
+  /** Estimated size of the write-ahead log. */
+  #logBytes = 0
+  /** Number of copies that other processes make now. Meanwhile the log only grows. */
+  #copies = 0
+  /** Number of times that the whole log was copied into the file, which spoils a copy that is being made. */
+  #completions = 0
 
   constructor(database: DatabaseSync, options: Options) {
     this.#database = database
     this.#options = options
-    database.exec('PRAGMA temp_store = MEMORY')
-    this.#checkpoints = new WalCheckpoints(database)
+    // SQLite's automatic checkpoints hide a failure, so the log would grow unflushed.
+    database.exec('PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0')
     this.#statements = prepareStatements(database)
   }
 
@@ -81,12 +89,15 @@ export class TapeFile {
       this.#countInMemory += count
       this.#charsInMemory += chars
     }
-    this.#orLeaveFile(() => this.#checkpoints.onCommit(chars))
+    this.#logBytes += TRANSACTION_BYTES + chars * BYTES_PER_CHAR
+    const isDue = this.#logBytes >= CHECKPOINT_BYTES && this.#copies === 0
+    if (isDue) this.#checkpoint(this.#statements.checkpoint)
   }
 
-  /** Flushes every committed transaction to the disk. */
+  /** Flushes every committed transaction to the disk, and copies the whole log into the file. */
   flush(): void {
-    this.#orLeaveFile(() => this.#checkpoints.complete())
+    this.#completions += 1
+    this.#checkpoint(this.#statements.complete)
   }
 
   /**
@@ -97,13 +108,20 @@ export class TapeFile {
    */
   hold(path: string, mayShare: boolean): HeldCopy | null {
     const source = this.#database.location()
-    if (source !== null) {
-      const held: HeldCopy[] = []
-      this.#orLeaveFile(() => held.push({ source, release: this.#checkpoints.hold(mayShare) }))
-      return held[0] ?? null
+    if (source === null) {
+      this.#database.prepare('VACUUM INTO ?').run(path)
+      return { source, release: () => true }
     }
-    this.#database.prepare('VACUUM INTO ?').run(path)
-    return { source, release: () => true }
+    // A file that is held already is not flushed again, because that would spoil the other copy.
+    if (!mayShare || this.#copies === 0) this.flush()
+    if (!this.isInFile) return null
+    const completions = this.#completions
+    this.#copies += 1
+    const release = () => {
+      this.#copies -= 1
+      return this.#completions === completions
+    }
+    return { source, release }
   }
 
   /** Closes the file, after a last transaction. Throws if the newest updates are in memory only. */
@@ -131,10 +149,11 @@ export class TapeFile {
     }
   }
 
-  #orLeaveFile(use: () => void): void {
+  #checkpoint(statement: StatementSync): void {
     if (!this.isInFile) return
     try {
-      use()
+      statement.get()
+      this.#logBytes = 0
     } catch (error) {
       const failure = diskFailureOf(error)
       if (!failure) throw error
@@ -184,6 +203,8 @@ const prepareStatements = (database: DatabaseSync) => ({
   begin: database.prepare('BEGIN IMMEDIATE'),
   commit: database.prepare('COMMIT'),
   rollback: database.prepare('ROLLBACK'),
+  checkpoint: database.prepare('PRAGMA wal_checkpoint(PASSIVE)'),
+  complete: database.prepare('PRAGMA wal_checkpoint(TRUNCATE)'),
 })
 
 const smallTables = Object.keys(tableColumns)

@@ -145,11 +145,6 @@ export class TapeStore implements Tape {
     return this.#state.next
   }
 
-  /** Time of the oldest update, in steady ms; null if there is none. */
-  get oldestTimeMs(): number | null {
-    return this.#tables.oldestTimeMs
-  }
-
   get oldestTime(): string | null {
     const oldest = this.oldest()
     if (this.#oldestTime?.after !== oldest) {
@@ -160,7 +155,7 @@ export class TapeStore implements Tape {
   }
 
   get size(): TapeSize {
-    return { rows: this.#state.eviction.count, bytes: this.#tables.bytes }
+    return { rows: this.#state.eviction.count, ...this.#tables.size }
   }
 
   follow(deliver: Follower): () => void {

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { isEvictable } from './index/tape-index.ts'
 import { lookupOf, subjectOf } from './lookup-subject.ts'
 import { Notes } from './notes.ts'
-import type { Entry, StoredText, TapeSubject } from './tape.ts'
+import type { Entry, StoredText, TapeSize, TapeSubject } from './tape.ts'
 import { entryOf, prepareRows, type TapeRow } from './tape-row.ts'
 
 type TimedRow = { readonly seq: number; readonly time: number }
@@ -15,17 +15,13 @@ export class TapeTables {
     this.#statements = prepareStatements(database)
   }
 
-  get bytes(): number {
+  get size(): Omit<TapeSize, 'rows'> {
     const { page_count, page_size } = this.#statements.size.get() ?? {}
-    return Number(page_count) * Number(page_size)
+    return { bytes: Number(page_count) * Number(page_size), oldestTimeMs: this.#firstFrom(0)?.time ?? null }
   }
 
   get last(): TimedRow | undefined {
     return this.#statements.last.get() as TimedRow | undefined
-  }
-
-  get oldestTimeMs(): number | null {
-    return this.#firstFrom(0)?.time ?? null
   }
 
   readTexts(after: number, limit: number): readonly StoredText[] {

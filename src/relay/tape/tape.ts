@@ -30,7 +30,8 @@ export type TapeSubject = { readonly key: string } | { readonly sealsOf: number;
 /** A page has `least` to `most` updates. Only `most` counts the seals, retracts and amends that `followersOf` may match. */
 export type CountEstimate = { readonly least: number; readonly most: number }
 
-export type TapeSize = { readonly rows: number; readonly bytes: number }
+/** `oldestTimeMs`: steady time of the oldest update; null if there is none. */
+export type TapeSize = { readonly rows: number; readonly bytes: number; readonly oldestTimeMs: number | null }
 
 export type StoredText = { readonly seq: number; readonly text: string }
 

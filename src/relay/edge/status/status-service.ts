@@ -4,12 +4,6 @@ import { TimePerSource, timePerSourceNote } from '../../notes/time-per-source.ts
 import type { EdgeContext } from '../live/edge-context.ts'
 import { TapeScorer } from './tape-scorer.ts'
 
-export async function openStatus(context: EdgeContext, rpcClientCount: () => number, onFailure: (failure: unknown) => void) {
-  const status = await StatusService.open(context, rpcClientCount)
-  status.catchUp().catch(onFailure)
-  return status
-}
-
 export class StatusService {
   readonly #context: EdgeContext
   readonly #rpcClientCount: () => number
@@ -29,13 +23,11 @@ export class StatusService {
     })
   }
 
-  /** Resolves when a short tape, or the first pages of a long one, have been read. `catchUp` reads the other pages. */
-  static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
-    return new StatusService(context, rpcClientCount, await TapeScorer.open(context.tape, context.wallTime()))
-  }
-
-  catchUp(): Promise<void> {
-    return this.#scorer.read()
+  /** Resolves when a short tape, or the first pages of a long one, have been read. Later turns read the other pages. */
+  static async open(context: EdgeContext, rpcClientCount: () => number, onFailure: (failure: unknown) => void) {
+    const scorer = await TapeScorer.open(context.tape, context.wallTime())
+    scorer.read().catch(onFailure)
+    return new StatusService(context, rpcClientCount, scorer)
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DatabaseSync } from 'node:sqlite'
+import { type DatabaseSync, StatementSync } from 'node:sqlite'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Draft } from '../../../../src/protocol/updates.ts'
@@ -9,7 +9,6 @@ import { LOST_BOUND, lostAfter } from '../../../../src/relay/tape/runs.ts'
 import { type Entry, type HistoryFilter, TapeError } from '../../../../src/relay/tape/tape.ts'
 import { openTapeDatabase } from '../../../../src/relay/tape/tape-database.ts'
 import { TapeStore, type TapeStoreOptions } from '../../../../src/relay/tape/tape-store.ts'
-import { WalCheckpoints } from '../../../../src/relay/tape/wal-checkpoints.ts'
 import { openLocalTape, type TestTape, withWriter } from '../../../support/local-tape.ts'
 import { batchesOf, TapeActions } from '../edge/arbitrary-tape.ts'
 import { createOwnFolder, unboundedOptions } from './test-tape.ts'
@@ -63,6 +62,16 @@ function openWith(use: (database: DatabaseSync) => void, options: TapeStoreOptio
   return withWriter(new TapeStore(database, options))
 }
 
+/** Lets every flush of the whole log fail until the test ends. */
+function failFlushes(): void {
+  const get = StatementSync.prototype.get
+  const failing = vi.spyOn(StatementSync.prototype, 'get').mockImplementation(function (this: StatementSync, ...given) {
+    if (!this.sourceSQL.includes('TRUNCATE')) return get.apply(this, given)
+    throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: IOERR_FSYNC })
+  })
+  onTestFinished(() => failing.mockRestore())
+}
+
 /** Appends until the disk is full, and returns all that was written. */
 async function appendUntilFull(tape: TestTape): Promise<readonly Entry[]> {
   const entries: Entry[] = []
@@ -84,10 +93,7 @@ it('two starts while the disk fails give different numbers, even if the clock is
   const end = ahead.end()
   await ahead.close()
   clock.stepMs = 0
-  const failing = vi.spyOn(WalCheckpoints.prototype, 'complete').mockImplementation(() => {
-    throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: IOERR_FSYNC })
-  })
-  onTestFinished(() => failing.mockRestore())
+  failFlushes()
   const starts = [0, 1].map(() => {
     clock.now += 100
     const tape = open()
@@ -104,10 +110,7 @@ it('a copy for a backup is refused when the flush before it fails, and the tape 
   const { open, warnings } = openOnSmallDisk()
   const tape = open()
   await tape.append([transfer({ at })])
-  const failing = vi.spyOn(WalCheckpoints.prototype, 'complete').mockImplementation(() => {
-    throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: IOERR_FSYNC })
-  })
-  onTestFinished(() => failing.mockRestore())
+  failFlushes()
   expect(tape.holdForCopy('')).toBe(null)
   expect([tape.isInFile, warnings]).toEqual([false, ['tape_unflushed']])
   await tape.append([transfer({ at })])

@@ -70,7 +70,11 @@ describe('the service status', () => {
     clock.now = noon
     const opened: StatusService[] = []
     const open = async () => {
-      const status = await StatusService.open(context, () => 0)
+      const status = await StatusService.open(
+        context,
+        () => 0,
+        (failure) => expect.unreachable(String(failure)),
+      )
       opened.push(status)
       return status
     }
