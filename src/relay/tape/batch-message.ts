@@ -7,7 +7,7 @@ import { SEQ_BOUND } from './runs.ts'
 import type { Entry } from './tape.ts'
 import { SCHEMA_VERSION } from './tape-database.ts'
 import { channelOf, entryOf } from './tape-row.ts'
-import type { NumberedBatch } from './tape-store.ts'
+import type { NumberedBatch, TapeStore } from './tape-store.ts'
 
 /** Limit of an epoch's name. It is part of every position, and positions should be short. */
 const EPOCH_BOUND_CHARS = 32
@@ -40,13 +40,9 @@ const Versioned = Header.pick({ version: true })
 /** A batch as other processes receive it: the texts of its numbered updates, and its notes. */
 export type BatchMessage = Readonly<Omit<z.infer<typeof Header>, 'version' | 'count'>> & { readonly texts: readonly string[] }
 
-/** `after` is the number of the last update before the batch. */
-export const batchMessageOf = (
-  { epoch, epochBeganAt }: Pick<BatchMessage, 'epoch' | 'epochBeganAt'>,
-  after: number,
-  { entries, notes, keepAfter }: NumberedBatch,
-): BatchMessage => ({
-  ...{ epoch, epochBeganAt, after },
+/** Returns the message of a batch that follows what the store contains. */
+export const batchMessageOf = (store: TapeStore, { entries, notes, keepAfter }: NumberedBatch): BatchMessage => ({
+  ...{ epoch: store.epoch, epochBeganAt: store.epochBeganAt, after: store.end() },
   first: entries[0]?.seq ?? 0,
   texts: entries.map(({ text }) => text),
   notes: Object.fromEntries(notes),

@@ -259,8 +259,8 @@ class WorkerSupervisor {
 
   #sendBatch(batch: NumberedBatch): void {
     if (this.#members.size === 0 || !this.#writer) return
-    // A worker receives every batch in order, and does not read `after`, so that is 0.
-    const bytes = encodeBatch(batchMessageOf(this.#writer.tape, 0, batch))
+    // A worker receives every batch in order, and does not read which number it follows.
+    const bytes = encodeBatch(batchMessageOf(this.#writer.tape, batch))
     for (const member of this.#members.values()) {
       if (!member.waiting) this.#send(member, { do: 'batch', bytes }, bytes.length)
       else if (member.unsentBytes + bytes.length > UNSENT_BOUND_BYTES) kill(member)

@@ -178,7 +178,7 @@ export class StreamCopy implements SharedTape {
   get checkpoint(): BatchMessage {
     const notes = new Notes(Object.fromEntries(this.#store.notes)).set(pointNote, null)
     const batch = { entries: [], notes, keepAfter: Number.POSITIVE_INFINITY }
-    return { ...batchMessageOf(this.#store, this.#store.end(), batch), lastSeqs: this.#store.lastSeqs }
+    return { ...batchMessageOf(this.#store, batch), lastSeqs: this.#store.lastSeqs }
   }
 
   async reach(seq: number): Promise<boolean> {

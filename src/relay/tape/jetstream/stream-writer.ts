@@ -161,7 +161,7 @@ export class StreamWriter implements TapeWriter {
       const entries = store.number(taken)
       const notes = new Notes(Object.fromEntries(taken.flatMap((batch) => [...batch.notes])))
       const keepAfter = Math.min(...taken.map((batch) => batch.keepAfter))
-      const message = { ...batchMessageOf(store, store.end(), { entries, notes, keepAfter }), resigns }
+      const message = { ...batchMessageOf(store, { entries, notes, keepAfter }), resigns }
       return { message, bytes: encodeBatch(message), entries }
     } catch (failure) {
       for (const { reject } of taken) reject(failure)
