@@ -39,7 +39,7 @@ import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
 /** Numbers of received logs that the batch does not publish, by reason. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
 
-/** What a batch of events writes. */
+/** The batch that a batch of events writes to the tape, or a part of it. */
 export type Reduction = TapeBatch & {
   readonly counts: LogCounts
   /** Steady time at which the oldest open key was published; null without open keys. */

@@ -17,7 +17,7 @@ const [STEP, STEP_PART] = [256, 0.01]
 /** Default of `openGrowth`. It equals the limit of keys in the ledger. */
 const OPEN_GROWTH = 262_144
 
-/** What eviction knows of the tape. A pass returns it anew, and the store keeps it once the transaction is committed. */
+/** The counts by which eviction decides. A pass returns new ones, and the store keeps them once the transaction is committed. */
 export type EvictionState = {
   readonly count: number
   /** Number after which nothing has been evicted. */

@@ -56,7 +56,7 @@ export type NumberedBatch = {
   readonly lastSeqs?: ChannelSeqs
 }
 
-/** What a transaction changes. A new state replaces the old one once its transaction is committed. */
+/** The values that a transaction changes. A new state replaces the old one once its transaction is committed. */
 type StoreState = {
   readonly end: number
   readonly next: number

@@ -90,7 +90,7 @@ export interface TapeWriter {
 /** Limit of the time that a client waits for a position that this process does not have. */
 export const REACH_BOUND_MS = 2_000
 
-/** What a tape can do if other processes write it too, or write it alone. */
+/** Abilities of a tape that other processes write, alone or in turn with this one. */
 export interface SharedTape {
   /** Whether this process does not receive current updates. */
   readonly isCut: boolean

@@ -27,7 +27,7 @@ type Options = Omit<StreamCopyOptions, 'origin' | 'stream'> & {
   readonly onReset: (why: string) => void
 }
 
-/** What follows the stream, and ends with `closing`. */
+/** The parts that follow the stream until `closing` aborts. */
 type Parts = {
   readonly stream: NatsStream
   readonly copy: StreamCopy
