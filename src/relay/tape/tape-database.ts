@@ -16,7 +16,7 @@ const settingsSql = `
   PRAGMA synchronous = NORMAL;
 `
 
-/** Times never decrease with growing numbers. See `lookup-subject.ts` for subjects. */
+/** Times never decrease with growing numbers. See `tape-tables.ts` for subjects. */
 export const TAPE_COLUMNS =
   '(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER) STRICT'
 
