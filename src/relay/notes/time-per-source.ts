@@ -50,7 +50,8 @@ export class TimePerSource {
   }
 
   /** Takes over the hours of the note that this process has not counted itself. */
-  fill(note: TimePerSourceNote): void {
+  fill(note: TimePerSourceNote, now: number): void {
+    this.#advanceTo(now)
     for (const { hour, ms } of note) if (!this.#hours.has(hour)) this.#hours.set(hour, { ...ms })
   }
 

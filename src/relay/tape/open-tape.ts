@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics.ts'
 import { openControlSocket } from './control-socket.ts'
 import { LocalWriter } from './local-writer.ts'
-import type { SharedTape, TapePeers, TapeWriter } from './tape.ts'
+import type { SharedTapeLink, TapePeers, TapeWriter } from './tape.ts'
 import { openTapeStore, type TapeStore, type TapeStoreOptions } from './tape-store.ts'
 
 type TapeInputs = Required<Pick<TapeStoreOptions, 'now' | 'wallTime' | 'random' | 'log'>> & {
@@ -19,7 +19,7 @@ export type OpenedTape = {
   /** Null if this process never writes the tape. */
   readonly writer: TapeWriter | null
   /** Null if no other process writes the tape. */
-  readonly shared: SharedTape | null
+  readonly shared: SharedTapeLink | null
   /** Null if this process has no others to write the tape with. */
   readonly peers: TapePeers | null
   readonly close: () => Promise<void>

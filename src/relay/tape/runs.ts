@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { Run } from './tape.ts'
 import { parseUpdate } from './tape-row.ts'
 
 /** Limit of a number that is derived from the clock: a clock that gives more is wrong, and numbers must stay below 2^53. */
@@ -11,12 +12,6 @@ export const LOST_BOUND = 131_072
 const SKIPPED_BOUND = 2 ** 33
 /** Least difference between the stored time and the wall time of an update that counts as a step of the clock. */
 const STEP_MS = 1_000
-
-/**
- * A run of the process that writes the tape. `previous_end` is the last number that the tape had before the run. Each run begins
- * at the microseconds since the epoch began, so that no lost number is given again.
- */
-export type Run = { readonly first: number; readonly previous_end: number }
 
 export const readRuns = (database: DatabaseSync): readonly Run[] =>
   database.prepare('SELECT first, previous_end FROM runs ORDER BY first').all() as Run[]

@@ -7,13 +7,14 @@ import { Eviction, type EvictionBounds, type EvictionState } from './eviction.ts
 import { TapeIndex } from './index/tape-index.ts'
 import { type ChannelSeqs, LastSeqs, SeqMap } from './last-seqs.ts'
 import { Notes } from './notes.ts'
-import { addClockSteps, firstSeqOfRun, type Run, readRuns, skippedIfUnknown, writeRun } from './runs.ts'
+import { addClockSteps, firstSeqOfRun, readRuns, skippedIfUnknown, writeRun } from './runs.ts'
 import type {
   CountEstimate,
   Entry,
   Follower,
   FoundEntries,
   HistoryFilter,
+  Run,
   SeqRange,
   StoredText,
   Tape,

@@ -2,7 +2,6 @@ import type { Observable } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { Draft, Update, UpdateType } from '../../protocol/updates.ts'
 import type { NoteReader, Notes } from './notes.ts'
-import type { Run } from './runs.ts'
 
 /** An update with its number, and with the exact text that the tape stores. */
 export type Entry = { readonly seq: number; readonly update: Update; readonly text: string }
@@ -26,6 +25,12 @@ export type FoundEntries = { readonly entries: readonly Entry[]; readonly reache
 
 /** The updates of a key, the seals of a token in a block, or the seals of a block. */
 export type TapeSubject = { readonly key: string } | { readonly sealsOf: number; readonly address?: Hex }
+
+/**
+ * A run of the process that writes the tape. `previous_end` is the last number that the tape had before the run. Each run begins
+ * at the microseconds since the epoch began, so that no lost number is given again.
+ */
+export type Run = { readonly first: number; readonly previous_end: number }
 
 /** A page has `least` to `most` updates. Only `most` counts the seals, retracts and amends that `followersOf` may match. */
 export type CountEstimate = { readonly least: number; readonly most: number }
@@ -91,7 +96,7 @@ export interface TapeWriter {
 export const REACH_BOUND_MS = 2_000
 
 /** Abilities of a tape that other processes write, alone or in turn with this one. */
-export interface SharedTape {
+export interface SharedTapeLink {
   /** Whether this process does not receive current updates. */
   readonly isCut: boolean
   /** Reason for which the tape is not stored for all processes; null while it is. */

@@ -9,7 +9,7 @@ import { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { WriteLine } from '../log-lines.ts'
 import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.ts'
 import { decodeBatch, entriesOf, numberedBatchOf } from '../tape/batch-message.ts'
-import { REACH_BOUND_MS, type SharedTape } from '../tape/tape.ts'
+import { REACH_BOUND_MS, type SharedTapeLink } from '../tape/tape.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
 import { openTapeStore, type TapeStore } from '../tape/tape-store.ts'
 import { Questions, type WorkerOrder, type WorkerReport } from './worker-messages.ts'
@@ -32,7 +32,7 @@ export function runWorker(config: Config, given: GivenOptions): void {
     process.on(event, (failure) => worker.onFailure(failure))
 }
 
-class ServingWorker implements SharedTape {
+class ServingWorker implements SharedTapeLink {
   readonly #config: Config
   readonly #given: GivenOptions
   readonly #chainEvents = new Subject<ChainEvent>()

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/config.ts'
 import type { WriteLine } from '../../log-lines.ts'
-import type { SharedTape, Tape } from '../../tape/tape.ts'
+import type { SharedTapeLink, Tape } from '../../tape/tape.ts'
 import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import type { Authorizer } from '../limits/authorizer.ts'
 import type { CurrentState } from '../select/current-state.ts'
@@ -13,7 +13,7 @@ export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' |
   readonly current: CurrentState
   readonly tape: Tape
   /** Null if no other process writes the tape. */
-  readonly shared: SharedTape | null
+  readonly shared: SharedTapeLink | null
   /** The wall clock without its steps: for ages, and for the times of the tape. */
   readonly now: () => number
   /** The wall clock: for times that clients see. */

@@ -1,4 +1,4 @@
-import type { SharedTape, Tape } from '../../tape/tape.ts'
+import type { SharedTapeLink, Tape } from '../../tape/tape.ts'
 import type { CurrentState } from '../select/current-state.ts'
 
 /** The relay is unready if settling has been behind for this long, and the newest settled block is older than this. */
@@ -6,7 +6,7 @@ const SETTLING_LAG_BOUND_MS = 10_000
 
 type ReadinessInputs = {
   readonly tape: Pick<Tape, 'follow'>
-  readonly shared: Pick<SharedTape, 'refusal'> | null
+  readonly shared: Pick<SharedTapeLink, 'refusal'> | null
   readonly current: CurrentState
   readonly now: () => number
   readonly isWrongChain: () => boolean

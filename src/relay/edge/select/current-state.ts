@@ -14,7 +14,7 @@ import {
   tokenNotes,
 } from '../../notes/published-notes.ts'
 import type { NoteReader } from '../../tape/notes.ts'
-import type { SharedTape } from '../../tape/tape.ts'
+import type { SharedTapeLink } from '../../tape/tape.ts'
 import type { TokenQuotes } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
 import { TokenDirectory } from '../../tokens/token-directory.ts'
@@ -43,10 +43,10 @@ export class CurrentState {
   #status: ReportedStatus = { source: 'down', reason: 'unreachable', started_at: null }
   readonly #quotes = new Map<string, TokenQuotes>()
   marketSession: NoticeOf<'snapshot'>['session'] = null
-  readonly #shared: Pick<SharedTape, 'isCut'> | null
+  readonly #shared: Pick<SharedTapeLink, 'isCut'> | null
 
   /** While a shared tape is cut, it does not receive current updates: the source is then unknown, and counts as down. */
-  constructor(notes: NoteReader, shared: Pick<SharedTape, 'isCut'> | null = null) {
+  constructor(notes: NoteReader, shared: Pick<SharedTapeLink, 'isCut'> | null = null) {
     this.#shared = shared
     this.apply(notes)
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { WriteLine } from '../../log-lines.ts'
 import { type BatchMessage, batchMessageOf, numberedBatchOf, type ReadableBatch, readMessage } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
-import { type Entry, REACH_BOUND_MS, type SharedTape } from '../tape.ts'
+import { type Entry, REACH_BOUND_MS, type SharedTapeLink } from '../tape.ts'
 import { TAPE_FILE_NAME } from '../tape-database.ts'
 import { openTapeStore, type TapeOrigin, type TapeStore, type TapeStoreOptions } from '../tape-store.ts'
 import type { NatsStream, StreamMessage, StreamPlace } from './nats-stream.ts'
@@ -34,7 +34,7 @@ export type StreamCopyOptions = TapeStoreOptions & {
 }
 
 /** The tape in a stream of NATS JetStream, as a copy in the store of this process. One ingester leads, and writes the stream. */
-export class StreamCopy implements SharedTape {
+export class StreamCopy implements SharedTapeLink {
   readonly #options: StreamCopyOptions
   #store: TapeStore
   #point: StreamPoint

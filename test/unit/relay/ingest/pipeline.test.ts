@@ -195,11 +195,11 @@ describe('a batch', () => {
   it('waits until the one before it is written', async () => {
     const { tape, events, untilPublished } = await runListed()
     const appended: string[] = []
-    const { append } = tape
-    tape.append = async (drafts, notes, keepAfter) => {
+    const append = tape.writer.append.bind(tape.writer)
+    tape.writer.append = async (batch) => {
       appended.push('start')
       await new Promise(setImmediate)
-      const entries = await append.call(tape, drafts, notes, keepAfter)
+      const entries = await append(batch)
       appended.push('done')
       return entries
     }
@@ -269,7 +269,7 @@ describe('the pipeline', () => {
   it('fails when its tape fails', async () => {
     const { tape } = await openTape()
     const { lists, events, failure } = await runPipeline(tape)
-    tape.append = () => Promise.reject(new Error('disk is full'))
+    tape.writer.append = () => Promise.reject(new Error('disk is full'))
     lists.next(completeList(parsedList(apple())))
     events.next({ type: 'subscribed', addresses: [address] })
     await new Promise(setImmediate)

@@ -172,9 +172,9 @@ describe('a restart of the reducer', () => {
     await publish({ type: 'finality', stage: 'safe', block: safe }, pendingLogEvent({ block: end + 1, address }))
     await publish(sealedEvent(end + 1, [{ address }]))
     const { tape } = openedTape
-    const reads = vi.spyOn(tape, 'readAfter')
+    const reads = vi.spyOn(tape, 'readTexts')
     await openReducer(tape)
-    const first = (await tape.readAfter(reads.mock.calls[0]?.[0] ?? 0, 1))[0]?.update
+    const first = tape.readAfter(reads.mock.calls[0]?.[0] ?? 0, 1)[0]?.update
     expect(first).toMatchObject({ block: { number: end + 1 - RECENT_BLOCKS_BOUND } })
   })
 

@@ -213,7 +213,7 @@ describe('the index', () => {
       range = { ...range, [order === 'asc' ? 'after' : 'before']: reached }
     }
     store.close()
-    expect(ends).toEqual((order === 'asc' ? [255, 511] : [344, 88]).map((nth) => given[nth]))
+    expect(ends).toEqual((order === 'asc' ? [255, 510] : [344, 89]).map((nth) => given[nth]))
   })
 
   it('does not contain a failed append', async () => {

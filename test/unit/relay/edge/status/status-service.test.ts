@@ -160,16 +160,11 @@ describe('the service status', () => {
   it('takes over the earlier hours that another process saved after this one began', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
-    const ms = { pendingLogs: 1_000, poll: 0, sealed: 0, down: 0 }
-    await tape.append([navChange({ at: noon - HOUR_MS }), navChange({ at: noon })])
-    await tape.append(
-      [],
-      new Notes().set(
-        timePerSourceNote,
-        [noon - HOUR_MS, noon].map((hour) => ({ hour, ms })),
-      ),
-    )
+    await tape.append([navChange({ at: noon - 30_000 })])
     clock.now += 1_000
+    const ms = { pendingLogs: 1_000, poll: 0, sealed: 0, down: 0 }
+    const saved = [noon - HOUR_MS, noon].map((hour) => ({ hour, ms }))
+    await tape.append([], new Notes().set(timePerSourceNote, saved))
     expect(status.read().score?.map(({ seconds }) => seconds)).toEqual([
       secondsBySource({ pendingLogs: 1 }),
       secondsBySource({ down: 1 }),
