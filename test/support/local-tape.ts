@@ -27,12 +27,16 @@ export function withWriter(store: TapeStore, writer: TapeWriter = new LocalWrite
       throw failure
     })
   }
-  const closeStore = store.close.bind(store)
+  const closeAll = async () => {
+    // The store itself is closed by its own method.
+    Reflect.deleteProperty(store, 'close')
+    await (close ? close() : store.close())
+  }
   return Object.assign(store, {
     writer,
     append,
     readAfter: (seq: number, limit: number) => store.readTexts(seq, limit).map(({ seq, text }) => entryOf([seq, text])),
-    close: close ?? (async () => closeStore()),
+    close: closeAll,
   }) as unknown as TestTape
 }
 

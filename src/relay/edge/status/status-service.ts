@@ -19,7 +19,8 @@ export class StatusService {
     this.#timePerSource = new TimePerSource(tape.notes.note(timePerSourceNote) ?? [], current.source, wallTime())
     this.#unfollow = tape.follow((batch, notes) => {
       for (const { update } of batch) if (update.type === 'status') this.#timePerSource.setSource(update.source, wallTime())
-      this.#timePerSource.fill(notes.note(timePerSourceNote) ?? [], wallTime())
+      const saved = notes.note(timePerSourceNote)
+      if (saved) this.#timePerSource.fill(saved, wallTime())
     })
   }
 
