@@ -2,7 +2,7 @@
 import { type Command, EXIT_OK, EXIT_USAGE, runToExitCode, UsageError } from './lib/exit-codes.ts'
 import { adviceFor, type CommandFlags, commonFlags, readFlags } from './lib/flags.ts'
 import { helpText } from './lib/help.ts'
-import { oneLine } from './lib/printable-text.ts'
+import { oneLine } from './lib/text.ts'
 import { versionText } from './lib/version.ts'
 
 type CommandEntry = {

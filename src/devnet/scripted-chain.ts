@@ -3,7 +3,7 @@ import type { StateValues } from './chain/account-state.ts'
 import type { Chain } from './chain/chain.ts'
 import { ChainBuilder, GENESIS_MS } from './chain/chain-builder.ts'
 import type { DeferredTransaction, DevnetLog } from './chain/chain-types.ts'
-import { digest } from './chain/hashes.ts'
+import { addressFrom, digest } from './chain/hashes.ts'
 import { createCalendarNav } from './life/calendar-nav.ts'
 import { createCalendar, mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
 import { createFeedPublisher, feedValuesAt } from './life/feed-publisher.ts'
@@ -11,7 +11,7 @@ import { createNavCurve } from './life/nav-curve.ts'
 import { createPoolPrice } from './life/pool-price.ts'
 import { createQuietSwaps, createSwaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
 import { createTestTokenLife } from './life/test-token-life.ts'
-import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading-cycle.ts'
+import { CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading-cycle.ts'
 import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
 
@@ -77,16 +77,23 @@ export const openScriptedChain = (settings: ScriptedChainSettings, nowMs: number
 }
 export type ScriptedChain = ReturnType<typeof openScriptedChain>
 
-type Script = {
-  initialStateOf: (cycle: number) => StateValues
-  /** Returns the transactions of a flashblock. The `last` ones are executed after the injected ones. */
-  transactionsOf: (block: number, flashblock: number) => Record<'trades' | 'events' | 'last', Transactions>
+/** Transactions that the seed determines, and the state that they leave at the start of a cycle. */
+type Life = { stateAtStart: (cycle: number) => StateValues; transactions: (block: number, flashblock: number) => Transactions }
+
+/** Everything but the market. Its transactions are in the first flashblock of a block, those of `last` at the end of the block. */
+type Events = {
+  isListed: (token: DevnetToken, block: number) => boolean
+  nameDelayBlocks: number
+  lives: readonly Life[]
+  last: (block: number) => Transactions
 }
+
+type Script = ReturnType<typeof createScript>['script']
 
 /** All transactions except those that a test injects: market, swaps, corporate actions and feed rounds. */
 const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: number, nowMs: number) => {
-  const { seed, transactionsPerFlashblock } = settings
-  const operator = actorAddress(seed, 'operator')
+  const { seed, blockMs, transactionsPerFlashblock } = settings
+  const operator = addressFrom(seed, 'operator')
   const market = createMarket(seed, tokens, {
     flashblocksPerBlock,
     transactionsPerFlashblock,
@@ -97,20 +104,23 @@ const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: numb
   const swaps =
     transactionsPerFlashblock === 0
       ? createQuietSwaps(seed, nowMs, readPrice)
-      : createSwaps(seed, { blockMs: settings.blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
+      : createSwaps(seed, { blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
   const { custodian } = market
-  const { isListed, nameDelayBlocks, ...events } = settings.calendar
-    ? createEvents(settings, custodian, operator)
-    : createQuietEvents(seed, nowMs)
-  const script: Script = {
-    initialStateOf: (cycle) =>
-      new Map([...registryValues, ...market.stateAtStart(cycle), ...swaps.stateAtStart(cycle), ...events.stateAtStart(cycle)]),
-    transactionsOf: (block, flashblock) => ({
-      trades: [...market.transactions(block, flashblock), ...swaps.transactions(block, flashblock)],
-      events: flashblock === 0 ? events.transactions(block).first : [],
-      last: flashblock === flashblocksPerBlock - 1 ? events.transactions(block).last : [],
+  const events = settings.calendar ? createEvents(settings, custodian, operator) : createQuietEvents(seed, nowMs)
+  const trading: readonly Life[] = [market, swaps]
+  const transactionsOf = (lives: readonly Life[], block: number, flashblock: number) =>
+    lives.flatMap((life) => life.transactions(block, flashblock))
+  const script = {
+    initialStateOf: (cycle: number): StateValues =>
+      new Map([...registryValues, ...[...trading, ...events.lives].flatMap((life) => [...life.stateAtStart(cycle)])]),
+    /** Returns the transactions of a flashblock. The `last` ones are executed after the injected ones. */
+    transactionsOf: (block: number, flashblock: number) => ({
+      trades: transactionsOf(trading, block, flashblock),
+      events: flashblock === 0 ? transactionsOf(events.lives, block, flashblock) : [],
+      last: flashblock === flashblocksPerBlock - 1 ? events.last(block) : [],
     }),
   }
+  const { isListed, nameDelayBlocks } = events
   return { script, actors: { custodian, operator, trader: traderOf(seed), isListed, nameDelayBlocks } }
 }
 
@@ -131,43 +141,19 @@ const openChain = (
   const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) => transactionsOf(number, flashblock)).flatMap(
     ({ trades, events, last }) => [...trades, ...events, ...last].map((build) => build(context)),
   )
-  return new ChainBuilder({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
+  return new ChainBuilder({ salt, blockMs, initialState: initialStateOf(0) }, number, transactions, initialState)
 }
 
-type ScheduledEvents = {
-  isListed: (token: DevnetToken, block: number) => boolean
-  nameDelayBlocks: number
-  stateAtStart: (cycle: number) => StateValues
-  /** Returns the transactions that a block executes first, and those that it executes last. */
-  transactions: (block: number) => Record<'first' | 'last', Transactions>
-}
-
-const createEvents = ({ seed, blockMs }: ScriptedChainSettings, custodian: Hex, operator: Hex): ScheduledEvents => {
+const createEvents = ({ seed, blockMs }: ScriptedChainSettings, custodian: Hex, operator: Hex): Events => {
   const calendar = createCalendar(seed, blockMs, custodian, operator)
   const feedPublisher = createFeedPublisher(seed, blockMs, createCalendarNav(seed, blockMs))
   const testToken = createTestTokenLife(seed, blockMs)
-  return {
-    isListed: calendar.isListed,
-    nameDelayBlocks: NAME_DELAY_BLOCKS,
-    stateAtStart: (cycle) =>
-      new Map([
-        ...calendar.stateAtStart(cycle),
-        ...feedPublisher.stateAfter(cycle * CYCLE_BLOCKS),
-        ...testToken.stateAfter(cycle * CYCLE_BLOCKS),
-      ]),
-    transactions: (block) => {
-      const { first, last } = testToken.transactions(block)
-      return { first: [...feedPublisher.transactions(block), ...calendar.transactions(block), ...first], last }
-    },
-  }
+  const lives = [feedPublisher, calendar, testToken]
+  return { isListed: calendar.isListed, nameDelayBlocks: NAME_DELAY_BLOCKS, lives, last: testToken.lastTransactions }
 }
 
-const createQuietEvents = (seed: string, nowMs: number): ScheduledEvents => {
+const createQuietEvents = (seed: string, nowMs: number): Events => {
   const feedValues = feedValuesAt(createNavCurve(seed), nowMs)
-  return {
-    isListed: (token) => tokens.includes(token),
-    nameDelayBlocks: 0,
-    stateAtStart: () => feedValues,
-    transactions: () => ({ first: [], last: [] }),
-  }
+  const quiet: Life = { stateAtStart: () => feedValues, transactions: () => [] }
+  return { isListed: (token) => tokens.includes(token), nameDelayBlocks: 0, lives: [quiet], last: () => [] }
 }

@@ -1,19 +1,13 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../lib/hex.ts'
 import type { DeferredTransaction, EmittedLog } from './chain/chain-types.ts'
-import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
+import { type DevnetPool, pools } from './tokens/devnet-pools.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
 import { buildFeedFreeze } from './tokens/oracle-registry.ts'
+import { rootOfPrice } from './tokens/sqrt-price.ts'
 import { buildSwap } from './tokens/swap-call.ts'
 import * as calls from './tokens/token-calls.ts'
-import {
-  addMemo,
-  addSeizure,
-  buildFundedTransfer,
-  buildLogsTransaction,
-  senderOf,
-  type TokenTransfer,
-} from './tokens/token-transfers.ts'
+import { buildFundedTransfer, buildLogsTransaction, buildSeizure, senderOf, type TokenTransfer } from './tokens/token-transfers.ts'
 
 /** Names a token by its symbol on the list, or by the symbol under which it was issued. */
 type TokenRef = { symbol: string }
@@ -26,8 +20,7 @@ type AnnouncementRequest = { id: string; description?: string; uri?: string }
 type DetailChanges = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
 
 /** A movement. `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
-type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
-type MemoTransfer = TransferRequest & { memo: Hex }
+type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint; memo?: Hex }
 
 /**
  * A swap in a pool of a token, by default its Uniswap v3 pool. `price` is decimal, and `sqrtPriceX96` is the root as the
@@ -51,11 +44,11 @@ type ActionInputs = {
  * returns its hash. A call that the token refuses is still included, without logs and without effect.
  */
 export const createTestActions = (inputs: ActionInputs) => {
-  const { transfer, emit, ...transfersWithMemo } = createTransferActions(inputs)
+  const { transfer, emit, seize } = createTransferActions(inputs)
   return {
     transfer,
     emit,
-    issuer: { ...createTokenActions(inputs), ...transfersWithMemo },
+    issuer: { ...createTokenActions(inputs), seize },
     ...createFeedActions(inputs),
     swap: createSwapAction(inputs),
   }
@@ -99,28 +92,21 @@ const createTokenActions = ({ inject, addressOf, operator }: ActionInputs) => {
 }
 
 const createTransferActions = ({ inject, addressOf, custodian, operator }: ActionInputs) => {
-  const toTokenTransfer = ({ symbol, address, from = custodian, to = custodian, raw }: TransferRequest): TokenTransfer => {
+  const toTokenTransfer = ({ symbol, address, from = custodian, to = custodian, raw, memo }: TransferRequest): TokenTransfer => {
     if (symbol === undefined && address === undefined) throw new Error('a transfer needs a symbol or an address')
     const token = address === undefined ? addressOf(symbol ?? '') : toLowerHex(address)
-    return { token, from: toLowerHex(from), to: toLowerHex(to), raw }
+    return { token, from: toLowerHex(from), to: toLowerHex(to), raw, memo }
   }
   return {
-    /** Transfers, mints or burns tokens. The holder first receives the missing ones. */
+    /** Transfers, mints or burns tokens. The holder first receives the missing ones. Emits Transfer, and Memo if there is one. */
     transfer: (request: TransferRequest) => {
       const transfer = toTokenTransfer(request)
       return inject(() => buildFundedTransfer(transfer, senderOf(transfer, custodian)))
     },
     emit: (...logs: EmittedLog[]) => inject(() => buildLogsTransaction(custodian, logs)),
     /** Takes tokens away from a holder. Emits Transfer, Memo and Seized. */
-    seize: (request: MemoTransfer) => {
-      const transfer = toTokenTransfer(request)
-      return inject(() => addSeizure(buildFundedTransfer(transfer, operator), transfer, request.memo))
-    },
-    /** Transfers, mints or burns tokens with a memo. Emits Transfer and Memo. */
-    transferWithMemo: (request: MemoTransfer) => {
-      const transfer = toTokenTransfer(request)
-      return inject(() => addMemo(buildFundedTransfer(transfer, senderOf(transfer, custodian)), transfer, request.memo))
-    },
+    seize: (request: TransferRequest & { memo: Hex }) =>
+      inject(() => buildFundedTransfer(toTokenTransfer(request), operator, buildSeizure)),
   }
 }
 

@@ -1,7 +1,7 @@
 import { version } from '../lib/version.ts'
 import { examplesOf } from '../protocol/contract-examples.ts'
 import { StreamQuery } from '../protocol/parameters/selection.ts'
-import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
+import { allMessageTypes, type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
 import { SCHEMA_REF_PREFIX } from './route-texts.ts'
 import { CAVEAT, closeCodesText, serviceDescription } from './shared-texts.ts'
 
@@ -73,7 +73,7 @@ const channels = () => ({
     description: `${streamDescription} There is one selection per connection, from the query or from a subscribe; the client can change it later. Subprotocol stocktape.v1. permessage-deflate if it is offered. ${closeCodesText}`,
     servers: [{ $ref: '#/servers/socket' }],
     bindings: { ws: { method: 'GET', query: querySchema(StreamQuery.omit({ format: true, events: true })) } },
-    messages: messagesOf([...updates, ...notices, ...requests]),
+    messages: messagesOf(allMessageTypes),
   },
   stream: {
     address: '/v1/stream',
@@ -128,7 +128,7 @@ const operations = () => ({
 
 const components = (schemas: Readonly<Record<string, JsonSchema>>) => ({
   messages: Object.fromEntries([
-    ...[...updates, ...notices, ...requests].map((type) => messageOf(type, schemas[type]?.description, examplesOf(type))),
+    ...allMessageTypes.map((type) => messageOf(type, schemas[type]?.description, examplesOf(type))),
     ...Object.entries(rpcMessages).map(([name, { summary, example }]) => messageOf(name, summary, [example])),
   ]),
   schemas: {

@@ -77,10 +77,10 @@ ${recipes.map(
 ${paragraphs.map((text) => html`<p>${text}</p>`)}
 ${source === undefined ? '' : copyBlock(`recipe-${id}`, source)}</section>`,
 )}
-${operations(openApiDocument)}
+${operations()}
 <h2 id="refused">Refusals</h2>
 <p>Every refusal is an error record, with a sentence that names what is wrong and what to do.</p>
-${refusalRows(openApiDocument)}
+${refusalRows()}
 <h2 id="channels">Channels</h2>
 <span id="message-message"></span>
 ${channels(asyncApiDocument)}

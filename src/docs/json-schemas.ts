@@ -66,10 +66,9 @@ export const messageTypes = {
   requests: Request.options.map(({ shape }) => shape.type.value),
 } as const
 
-export const isMessageType = (name: string): boolean =>
-  Object.values(messageTypes)
-    .flat()
-    .some((type) => type === name)
+export const allMessageTypes: readonly string[] = Object.values(messageTypes).flat()
+
+export const isMessageType = (name: string): boolean => allMessageTypes.includes(name)
 
 const DEFS = '#/$defs/'
 
@@ -83,9 +82,7 @@ export function publishedSchemas(): ReadonlyMap<string, JsonSchema> {
   }
   const received = [...messageTypes.updates, ...messageTypes.notices]
   return new Map([
-    ...Object.values(messageTypes)
-      .flat()
-      .map((type) => publish(type, { ...schemas[type], examples: examplesOf(type) })),
+    ...allMessageTypes.map((type) => publish(type, { ...schemas[type], examples: examplesOf(type) })),
     publish('message', {
       description: 'Any message that a listener can receive.',
       oneOf: received.map((type) => ({ $ref: DEFS + type })),

@@ -3,15 +3,7 @@ import { version } from '../lib/version.ts'
 import { examplesOf } from '../protocol/contract-examples.ts'
 import { ErrorRecord } from '../protocol/refusal.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
-import {
-  anyRefusal,
-  type DescribedRoute,
-  describedRoutes,
-  jsonContent,
-  type Media,
-  refusals,
-  SCHEMA_REF_PREFIX,
-} from './route-texts.ts'
+import { anyRefusal, type DescribedRoute, describedRoutes, jsonContent, refusals, SCHEMA_REF_PREFIX } from './route-texts.ts'
 import { CAVEAT, serviceDescription } from './shared-texts.ts'
 
 /** The HTTP side of the contract as OpenAPI 3.1. */
@@ -63,24 +55,17 @@ const oneOf = (description: string, types: readonly string[]) => ({
   discriminator: { propertyName: 'type', mapping: Object.fromEntries(types.map((type) => [type, SCHEMA_REF_PREFIX + type])) },
 })
 
+/** JSON omits the properties that are undefined. */
 function operationOf(route: DescribedRoute) {
-  const { id, tag, summary, description, pathParameters = {}, requestHeaders = {}, query, body, responses, refusals, curl } = route
-  const parameters = [
-    ...Object.entries(pathParameters).map(([name, { description, example }]) => ({
-      ...{ name, in: 'path', required: true, description, schema: { type: 'string' }, example },
-    })),
-    ...(query ? parametersOf(query) : []),
-    ...Object.entries(requestHeaders).map(([name, headerDescription]) => ({
-      ...{ name, in: 'header', description: headerDescription, schema: { type: 'string' } },
-    })),
-  ]
+  const { id, tag, summary, description, body, responses, refusals, curl } = route
+  const parameters = parametersOf(route)
   return {
     operationId: id,
     tags: [tag],
     summary,
-    ...(description && { description }),
-    ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: true, content: body } }),
+    description,
+    parameters: parameters.length > 0 ? parameters : undefined,
+    requestBody: body && { required: true, content: body },
     responses: Object.fromEntries<OpenApiResponse>([
       ...responses.map((answer) => [answer.status, responseOf(answer)] as const),
       ...[...refusals, ''].map((status) => [status || 'default', { $ref: `#/components/responses/Refused${status}` }] as const),
@@ -93,18 +78,25 @@ type OpenApiResponse = ReturnType<typeof responseOf> | { readonly $ref: string }
 
 const responseOf = ({ description, content, headers }: DescribedRoute['responses'][number]) => ({
   description,
-  ...(content && { content: content satisfies Media }),
-  ...(headers && {
-    headers: Object.fromEntries(
-      Object.entries(headers).map(([name, text]) => [name, { description: text, schema: { type: 'string' } }]),
-    ),
-  }),
+  content,
+  headers:
+    headers && Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, { description: text, schema: aText }])),
 })
 
-function parametersOf(query: z.ZodObject) {
+const aText: JsonSchema = { type: 'string' }
+
+export const parametersOf = ({ pathParameters = {}, query, requestHeaders = {} }: DescribedRoute) => [
+  ...Object.entries(pathParameters).map(([name, { description, example }]) => ({
+    ...{ name, in: 'path', required: true, description, schema: aText, example },
+  })),
+  ...(query ? queryParametersOf(query) : []),
+  ...Object.entries(requestHeaders).map(([name, description]) => ({ name, in: 'header', description, schema: aText })),
+]
+
+function queryParametersOf(query: z.ZodObject) {
   const { properties = {} } = querySchema(query)
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
-    ...{ name, in: 'query', ...(description ? { description } : {}) },
+    ...{ name, in: 'query', description },
     ...(listParameters[name] ? { schema: listParameters[name], style: 'form', explode: false } : { schema: withoutNull(schema) }),
   }))
 }

@@ -1,69 +1,58 @@
 import { html } from 'hono/html'
 import type { asyncApi } from './asyncapi.ts'
 import { isMessageType, type JsonSchema } from './json-schemas.ts'
-import type { openApi } from './openapi.ts'
+import { type openApi, parametersOf } from './openapi.ts'
+import { anyRefusal, type DescribedRoute, describedRoutes, refusals } from './route-texts.ts'
 
 /** HTML whose texts are escaped, also in examples. */
 export type Markup = ReturnType<typeof html>
 type OpenApi = ReturnType<typeof openApi>
 type AsyncApi = ReturnType<typeof asyncApi>
-type Operation = OpenApi['paths'][string][string]
 
 export const anchorOf = (id: string): string => id.replaceAll(/[^\w-]+/g, '-')
 
-export function operations({ paths }: OpenApi): Markup {
-  const all = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
-  )
-  const byTag = Map.groupBy(all, ({ operation }) => operation?.tags[0] ?? '')
-  return html`${[...byTag].map(
+export const operations = (): Markup =>
+  html`${[...Map.groupBy(describedRoutes, ({ tag }) => tag)].map(
     ([tag, tagged]) => html`<h2 id="${anchorOf(tag)}">${tag}</h2>
-${tagged.map(({ path, method, operation }) => operation && operationSection(path, method, operation))}`,
+${tagged.map(operationSection)}`,
   )}`
-}
 
-const operationSection = (path: string, method: string, operation: NonNullable<Operation>): Markup =>
-  html`<section id="${operation.operationId}">
+function operationSection(route: DescribedRoute): Markup {
+  const { id, method, path, summary, description, curl, responses, refusals } = route
+  const parameters = parametersOf(route)
+  return html`<section id="${id}">
 <h3><span class="verb">${method.toUpperCase()}</span><code>${path}</code></h3>
-<p>${operation.summary}.${operation.description ? ` ${operation.description}` : ''}</p>
-${operation['x-codeSamples'].map(({ source }) => copyBlock(operation.operationId, source))}
-${operation.parameters ? parametersTable(operation.parameters) : ''}
+<p>${summary}.${description ? ` ${description}` : ''}</p>
+${copyBlock(id, curl)}
+${parameters.length > 0 ? parametersTable(parameters) : ''}
 <div class="scroll"><table><tr><th>status</th><th>type</th><th></th></tr>
-${Object.entries(operation.responses).map(([status, response]) => answerRow(status, response))}
-${refusalRow(operation.responses)}</table></div>
+${responses.map(answerRow)}
+<tr><td>${[...refusals, 'others'].join(' ')}</td><td>${linkTo('ErrorRecord')}</td><td><a href="#refused">Refused.</a></td></tr></table></div>
 </section>`
+}
 
 /** Shows code to copy. Tests find it by its name. */
 export const copyBlock = (name: string, source: string): Markup =>
   html`<div class="line"><pre data-line="${name}">${source}</pre></div>`
 
-const parametersTable = (parameters: NonNullable<NonNullable<Operation>['parameters']>): Markup =>
+const parametersTable = (parameters: ReturnType<typeof parametersOf>): Markup =>
   html`<div class="scroll"><table><tr><th>parameter</th><th>type</th><th></th></tr>
 ${parameters.map(
   ({ name, schema, description }) =>
     html`<tr><td><code>${name}</code></td><td>${typeOf(schema)}</td><td>${description ?? ''}</td></tr>`,
 )}</table></div>`
 
-type OperationResponse = NonNullable<Operation>['responses'][string]
-
-function answerRow(status: string, response: OperationResponse): Markup {
-  if (!response || '$ref' in response) return html``
-  const mediaTypes = Object.entries(response.content ?? {}).map(([type, { schema }]) => {
+function answerRow({ status, description, content = {} }: DescribedRoute['responses'][number]): Markup {
+  const mediaTypes = Object.entries(content).map(([type, { schema }]) => {
     const { $ref } = schema as JsonSchema
     return html`<code>${type}</code> ${$ref ? linkTo(lastSegment($ref)) : ''}<br>`
   })
-  return html`<tr><td>${status}</td><td>${mediaTypes}</td><td>${response.description}</td></tr>`
+  return html`<tr><td>${status}</td><td>${mediaTypes}</td><td>${description}</td></tr>`
 }
 
-function refusalRow(responses: NonNullable<Operation>['responses']): Markup {
-  const refused = Object.entries(responses).filter(([, response]) => response && '$ref' in response)
-  const statuses = refused.map(([status]) => (status === 'default' ? 'others' : status)).join(' ')
-  return html`<tr><td>${statuses}</td><td>${linkTo('ErrorRecord')}</td><td><a href="#refused">Refused.</a></td></tr>`
-}
-
-export const refusalRows = ({ components }: OpenApi): Markup =>
-  html`<div class="scroll"><table>${Object.entries(components.responses).map(
-    ([name, { description }]) => html`<tr><td>${name.replace('Refused', '') || 'others'}</td><td>${description}</td></tr>`,
+export const refusalRows = (): Markup =>
+  html`<div class="scroll"><table>${[...Object.entries(refusals), ['others', anyRefusal]].map(
+    ([status, description]) => html`<tr><td>${status}</td><td>${description}</td></tr>`,
   )}</table></div>`
 
 export function channels({ channels, operations }: AsyncApi): Markup {

@@ -1,24 +1,31 @@
 import type { z } from 'zod'
-import { AccessToken } from '../protocol/access-token.ts'
 import { examplesOf, statusExample } from '../protocol/contract-examples.ts'
 import { EventsPage, OneFact } from '../protocol/history.ts'
 import { type RouteId, routeIds, routes } from '../protocol/routes.ts'
 import { schemaRegistry } from '../protocol/schema-registry.ts'
-import { Health, Readiness, ServiceStatus } from '../protocol/service-status.ts'
+import { AccessToken, Health, Readiness, ServiceStatus } from '../protocol/service-status.ts'
 import { Snapshots, TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { ORIGIN } from './snippets.ts'
+
+/** Names of headers with their descriptions. */
+type HeaderTexts = Readonly<Record<string, string>>
 
 type RouteText = {
   readonly tag: string
   readonly summary: string
   readonly description?: string
   readonly pathParameters?: Readonly<Record<string, { readonly description: string; readonly example: string }>>
-  readonly requestHeaders?: Readonly<Record<string, string>>
+  readonly requestHeaders?: HeaderTexts
   readonly body?: Media
-  readonly responses: readonly RouteResponse[]
+  /** The answer with status 200, if the route has one. */
+  readonly answer?: string
+  readonly content?: Media
+  readonly headers?: HeaderTexts
+  readonly otherAnswers?: readonly RouteResponse[]
   /** Statuses of the error records that the route may return. */
-  readonly refusals: readonly (keyof typeof refusals)[]
-  readonly curl: string
+  readonly refusals?: readonly (keyof typeof refusals)[]
+  /** A command to copy. By default it requests the path, with the examples of its parameters. */
+  readonly curl?: string
 }
 
 export type Media = Readonly<Record<string, { readonly schema: unknown; readonly example?: unknown }>>
@@ -27,7 +34,7 @@ type RouteResponse = {
   readonly status: number
   readonly description: string
   readonly content?: Media
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: HeaderTexts
 }
 
 export const refusals = {
@@ -45,24 +52,18 @@ export const anyRefusal =
   'On any route: 405 for a method that Allow does not name, 408 and 431 for a request that is too slow or has too many headers, 500 for an internal error.'
 
 export const SCHEMA_REF_PREFIX = '#/components/schemas/'
-const accessTokenExample = 't.90d2b0ad92d8a1c4.1795185065.3vJmT0cV2m5Vb1yT0u0vX0T7uJm2cT8pYy1b2m5V3vI'
 const message = { $ref: `${SCHEMA_REF_PREFIX}message` }
-const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
-const exportLine = { anyOf: [update, { $ref: `${SCHEMA_REF_PREFIX}Receipt` }] }
+const exportLine = { anyOf: ['update', 'Receipt'].map((name) => ({ $ref: SCHEMA_REF_PREFIX + name })) }
 
-export function jsonContent(schema: z.ZodType, example?: unknown): Media {
-  const { id } = schemaRegistry.get(schema) ?? { id: '' }
-  return { 'application/json': { schema: { $ref: SCHEMA_REF_PREFIX + id }, ...(example === undefined ? {} : { example }) } }
-}
-const textContent = { schema: { type: 'string' } }
-const rpcContent = (example?: unknown): Media => ({
-  'application/json': { schema: { type: ['object', 'array'] }, ...(example === undefined ? {} : { example }) },
+export const jsonContent = (schema: z.ZodType, example?: unknown): Media => ({
+  'application/json': { schema: { $ref: `${SCHEMA_REF_PREFIX}${schemaRegistry.get(schema)?.id}` }, example },
 })
+const rpcContent = (example?: unknown): Media => ({ 'application/json': { schema: { type: ['object', 'array'] }, example } })
+const textContent = { schema: { type: 'string' } }
 
 const [transfer, seal, retract] = (['transfer', 'seal', 'retract'] as const).map((type) => examplesOf(type)[0])
 const [snapshot] = examplesOf('snapshot')
 const { type: _type, id: _id, ...tokenState } = snapshot ?? { type: '' }
-const record = snapshot?.token
 
 const symbolParameter = {
   symbol: {
@@ -85,18 +86,15 @@ const keptSinceHeader = {
   'X-Kept-Since-Time': 'The time of the first message after X-Kept-Since; absent if there is none.',
 }
 
-const ok = (description: string, content: Media, headers?: Readonly<Record<string, string>>): RouteResponse => {
-  return { status: 200, description, content, ...(headers && { headers }) }
-}
-const streamResponse = ok('Messages for as long as the connection lasts.', {
+const streamContent = {
   'text/event-stream': { schema: message, example: `id: ${transfer?.id}\ndata: ${JSON.stringify(transfer)}\n\n` },
   'application/x-ndjson': { schema: message, example: `${JSON.stringify(transfer)}\n` },
   'text/plain': textContent,
-})
+}
 /** Parts of a route's text that are equal for all streams over HTTP. */
 const listening = { tag: 'Listen', requestHeaders: resumeHeaders, refusals: [400, 401, 403, 404, 429, 503] } as const
 /** Parts of a route's text that are equal for all documents. */
-const documentation = { tag: 'Documentation', requestHeaders: etagRequestHeaders } as const
+const documentation = { tag: 'Documentation', requestHeaders: etagRequestHeaders, otherAnswers: [notModified] } as const
 
 const routeTexts: Readonly<Record<RouteId, RouteText>> = {
   tail: {
@@ -104,7 +102,8 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     summary: 'Readable lines, one per message',
     description: 'For people: the stream as text. Control, escape and bidirectional characters are replaced.',
     pathParameters: symbolParameter,
-    responses: [ok('Lines for as long as the connection lasts.', { 'text/plain': textContent })],
+    answer: 'Lines for as long as the connection lasts.',
+    content: { 'text/plain': textContent },
     curl: `curl -N ${ORIGIN}/v1/tail/AAPLc`,
   },
   streamOne: {
@@ -112,14 +111,16 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     summary: 'The messages of one token as server-sent events or NDJSON',
     description: streamDescription,
     pathParameters: symbolParameter,
-    responses: [streamResponse],
+    answer: 'Messages for as long as the connection lasts.',
+    content: streamContent,
     curl: `curl -N '${ORIGIN}/v1/stream/AAPLc?format=ndjson'`,
   },
   stream: {
     ...listening,
     summary: 'The messages of several tokens, or of all, as server-sent events or NDJSON',
     description: `${streamDescription} If there is no room, a browser gets 200, a retry and an error, because EventSource never reconnects after another status.`,
-    responses: [streamResponse],
+    answer: 'Messages for as long as the connection lasts.',
+    content: streamContent,
     curl: `curl -N '${ORIGIN}/v1/stream?symbols=*&types=transfer,seal,retract&since=5m'`,
   },
   socket: {
@@ -127,7 +128,7 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     summary: 'The stream over WebSocket; asyncapi.json describes its messages',
     description: `${streamDescription} The query has the same options as a subscribe message; without symbols the relay waits for one.`,
     requestHeaders: resumeHeaders,
-    responses: [
+    otherAnswers: [
       { status: 101, description: 'The connection is now a WebSocket. A mistake in the query becomes an error message on it.' },
     ],
     refusals: [400, 426, 503],
@@ -138,16 +139,12 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     summary: 'Past messages, page by page or all at once',
     description:
       'The same objects as the stream, matched by the same rules, with either stage. For the next page, repeat the query and set after to next; with order=desc, set before to next. next is null when there are no more messages. A short or empty page is not necessarily the last. NDJSON returns the whole range instead of a page; it is complete if the answer ends normally.',
-    responses: [
-      ok(
-        'A page, or NDJSON lines.',
-        {
-          ...jsonContent(EventsPage, { events: [transfer, retract, seal], next: seal?.id }),
-          'application/x-ndjson': { schema: exportLine, example: `${JSON.stringify(transfer)}\n` },
-        },
-        keptSinceHeader,
-      ),
-    ],
+    answer: 'A page, or NDJSON lines.',
+    content: {
+      ...jsonContent(EventsPage, { events: [transfer, retract, seal], next: seal?.id }),
+      'application/x-ndjson': { schema: exportLine, example: `${JSON.stringify(transfer)}\n` },
+    },
+    headers: keptSinceHeader,
     refusals: [400, 401, 403, 404, 410, 429, 503],
     curl: `curl -s '${ORIGIN}/v1/events?symbols=AAPLc&order=desc&limit=10'\ncurl -s '${ORIGIN}/v1/events?symbols=AAPLc&since=1h&format=ndjson' > AAPLc.ndjson`,
   },
@@ -156,9 +153,8 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     summary: 'All messages about one on-chain fact',
     description: 'Every stored message about it, oldest first, including the seals that list it, and its current stage.',
     pathParameters: { key: { description: 'The key of a message.', example: String(transfer?.key) } },
-    responses: [
-      ok('Every stored message about it.', jsonContent(OneFact, { key: transfer?.key, events: [transfer, seal], stage: 'sealed' })),
-    ],
+    answer: 'Every stored message about it.',
+    content: jsonContent(OneFact, { key: transfer?.key, events: [transfer, seal], stage: 'sealed' }),
     refusals: [400, 401, 403, 404],
     curl: `key=$(curl -s '${ORIGIN}/v1/events?types=transfer&limit=1' | grep -o '[0-9]*-0x[0-9a-f]*-[0-9]*' | head -n 1)\ncurl -s "${ORIGIN}/v1/events/$key"`,
   },
@@ -167,12 +163,8 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     summary: 'The state of several tokens, or of all, at one position',
     description:
       'One consistent cut: whole snapshot messages, and the position that they include. Draw them, then listen with since=as_of: nothing is lost or repeated. It is the state of the default stage: with stage=sealed, facts that it shows as pre-confirmed are sent again when they are sealed.',
-    responses: [
-      ok(
-        'The snapshots.',
-        jsonContent(Snapshots, { as_of: snapshot?.as_of, snapshots: [{ ...snapshot, id: snapshot?.as_of }], rejected: [] }),
-      ),
-    ],
+    answer: 'The snapshots.',
+    content: jsonContent(Snapshots, { as_of: snapshot?.as_of, snapshots: [{ ...snapshot, id: snapshot?.as_of }], rejected: [] }),
     refusals: [400, 401, 403, 404, 503],
     curl: `curl -s '${ORIGIN}/v1/snapshot?symbols=AAPLc,TSLAc'`,
   },
@@ -181,36 +173,31 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     summary: 'The list of tokenized stocks',
     description: 'Exactly the list answer of the Tokenized Stocks Read API, as last read.',
     requestHeaders: etagRequestHeaders,
-    responses: [
-      ok('The list.', jsonContent(TokenList, { tokens: [record] }), {
-        ETag: 'The version of the list.',
-        Age: 'Seconds since the list was read.',
-      }),
-      notModified,
-    ],
+    answer: 'The list.',
+    content: jsonContent(TokenList, { tokens: [snapshot?.token] }),
+    headers: { ETag: 'The version of the list.', Age: 'Seconds since the list was read.' },
+    otherAnswers: [notModified],
     refusals: [401, 403, 503],
-    curl: `curl -s ${ORIGIN}/v1/tokenized-stocks`,
   },
   token: {
     tag: 'Tokens',
     summary: 'The current state of one token',
     description: 'The fields of a snapshot, and the position of the newest message about the token.',
     pathParameters: { selector: { description: 'A symbol, an address, or isin:…', example: 'AAPLc' } },
-    responses: [ok('The token.', jsonContent(TokenDetails, { ...tokenState, last: snapshot?.id }))],
+    answer: 'The token.',
+    content: jsonContent(TokenDetails, { ...tokenState, last: snapshot?.id }),
     refusals: [401, 403, 404, 503],
-    curl: `curl -s ${ORIGIN}/v1/tokenized-stocks/AAPLc`,
   },
   accessToken: {
     tag: 'Service',
     summary: 'An access token in place of an API key',
     description:
       'Takes an API key as "Authorization: Bearer …" and returns an access token that opens connections for a minute, as key=… in a URL: a page needs no API key in the URL of its EventSource. Without required API keys the answer is 404.',
-    responses: [
-      ok(
-        'The access token, and when it expires.',
-        jsonContent(AccessToken, { token: accessTokenExample, expires_at: '2026-11-20T14:31:05.000Z' }),
-      ),
-    ],
+    answer: 'The access token, and when it expires.',
+    content: jsonContent(AccessToken, {
+      token: 't.90d2b0ad92d8a1c4.1795185065.3vJmT0cV2m5Vb1yT0u0vX0T7uJm2cT8pYy1b2m5V3vI',
+      expires_at: '2026-11-20T14:31:05.000Z',
+    }),
     refusals: [401, 403, 404],
     curl: `curl -s -X POST -H 'authorization: Bearer <key>' ${ORIGIN}/v1/token`,
   },
@@ -220,8 +207,9 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     description:
       'eth_getBlockByNumber, eth_getLogs, eth_getBlockReceipts, eth_getStorageAt, eth_getTransactionCount, eth_getCode, eth_getBalance, eth_chainId and eth_blockNumber, with pending state. A WebSocket at the same path also has eth_subscribe (pendingLogs, logs, newHeads). A batch holds up to 100 requests.',
     body: rpcContent({ jsonrpc: '2.0', id: 1, method: 'eth_blockNumber', params: [] }),
-    responses: [
-      ok('A JSON-RPC result or error; an array of them for a batch.', rpcContent({ jsonrpc: '2.0', id: 1, result: '0x31f4394' })),
+    answer: 'A JSON-RPC result or error; an array of them for a batch.',
+    content: rpcContent({ jsonrpc: '2.0', id: 1, result: '0x31f4394' }),
+    otherAnswers: [
       { status: 204, description: 'The request had only notifications.' },
       { status: 403, description: 'The upstream refuses this method, or the origin is not allowed.', content: rpcContent() },
       { status: 413, description: 'The body is too large.', content: rpcContent() },
@@ -234,49 +222,47 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
   status: {
     tag: 'Status',
     summary: 'The current source of the feed, and how its pre-confirmations ended',
-    responses: [ok('The status.', jsonContent(ServiceStatus, statusExample))],
+    answer: 'The status.',
+    content: jsonContent(ServiceStatus, statusExample),
     refusals: [401, 403],
-    curl: `curl -s ${ORIGIN}/v1/status`,
   },
   health: {
     tag: 'Status',
     summary: 'Whether the process answers',
-    responses: [ok('The process answers.', jsonContent(Health, { status: 'ok' }))],
-    refusals: [],
-    curl: `curl -s ${ORIGIN}/healthz`,
+    answer: 'The process answers.',
+    content: jsonContent(Health, { status: 'ok' }),
   },
   ready: {
     tag: 'Status',
     summary: 'Whether the service is ready',
-    responses: [
-      ok('Ready.', jsonContent(Readiness, { status: 'ready', reasons: [], demo: false })),
+    answer: 'Ready.',
+    content: jsonContent(Readiness, { status: 'ready', reasons: [], demo: false }),
+    otherAnswers: [
       {
         status: 503,
         description: 'Not ready, and why.',
         content: jsonContent(Readiness, { status: 'unready', reasons: ['the upstream is down'], demo: false }),
       },
     ],
-    refusals: [],
-    curl: `curl -s ${ORIGIN}/readyz`,
   },
   metrics: {
     tag: 'Status',
     summary: 'Metrics as Prometheus text',
     description:
       'For this machine only, unless METRICS_TOKEN is set and the request sends it. With METRICS_PORT the metrics are on that port only.',
-    responses: [ok('Metrics.', { 'text/plain': textContent })],
+    answer: 'Metrics.',
+    content: { 'text/plain': textContent },
     refusals: [403, 404],
-    curl: `curl -s ${ORIGIN}/metrics`,
   },
   home: {
     ...documentation,
     summary: 'The board: all symbols and the tape as a page',
-    responses: [
-      ok('The page.', { 'text/html': { schema: { type: 'string' } } }),
+    answer: 'The page.',
+    content: { 'text/html': textContent },
+    otherAnswers: [
       { status: 302, description: 'If the board is not built: the documentation.', headers: { Location: '/docs' } },
       notModified,
     ],
-    refusals: [],
     curl: `curl -sL ${ORIGIN}`,
   },
   schema: {
@@ -285,31 +271,32 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     pathParameters: {
       type: { description: 'A message type, or message for all that a listener can receive.', example: 'transfer' },
     },
-    responses: [
-      ok('A self-contained schema with examples.', { 'application/schema+json': { schema: { type: 'object' } } }),
-      notModified,
-    ],
+    answer: 'A self-contained schema with examples.',
+    content: { 'application/schema+json': { schema: { type: 'object' } } },
     refusals: [404],
-    curl: `curl -s ${ORIGIN}/schemas/transfer.json`,
   },
-  openapi: documentText('openapi', 'This document: OpenAPI 3.1', 'application/json'),
-  asyncapi: documentText('asyncapi', 'Every message and its sender: AsyncAPI 3.0', 'application/json'),
-  docs: documentText('docs', 'Both as a page, with code to copy', 'text/html'),
-  llms: documentText('llms', 'The service for language models', 'text/plain'),
-  types: documentText('types', 'Every message as a TypeScript type', 'text/plain'),
-  contract: documentText('contract', 'What a client may rely on, in Markdown', 'text/plain'),
+  openapi: documentText('This document: OpenAPI 3.1', 'application/json'),
+  asyncapi: documentText('Every message and its sender: AsyncAPI 3.0', 'application/json'),
+  docs: documentText('Both as a page, with code to copy', 'text/html'),
+  llms: documentText('The service for language models', 'text/plain'),
+  types: documentText('Every message as a TypeScript type', 'text/plain'),
+  contract: documentText('What a client may rely on, in Markdown', 'text/plain'),
 }
 
-function documentText(id: RouteId, summary: string, type: string): RouteText {
-  return {
-    ...documentation,
-    summary,
-    responses: [ok(summary, { [type]: { schema: { type: type === 'application/json' ? 'object' : 'string' } } }), notModified],
-    refusals: [],
-    curl: `curl -s ${ORIGIN}${routes[id].path}`,
-  }
+function documentText(summary: string, type: string): RouteText {
+  const schema = { type: type === 'application/json' ? 'object' : 'string' }
+  return { ...documentation, summary, answer: summary, content: { [type]: { schema } } }
 }
 
 /** Every route with its text, in the order of the table. */
-export const describedRoutes = routeIds.map((id) => ({ id, ...routes[id], ...routeTexts[id] }))
+export const describedRoutes = routeIds.map((id) => {
+  const { answer, content, headers, otherAnswers = [], refusals = [], ...text } = routeTexts[id]
+  const { pathParameters = {} } = text
+  const path = routes[id].path.replaceAll(/\{(\w+)\}/g, (_, name) => pathParameters[name]?.example ?? '')
+  const responses: readonly RouteResponse[] = [
+    ...(answer === undefined ? [] : [{ status: 200, description: answer, content, headers }]),
+    ...otherAnswers,
+  ]
+  return { id, ...routes[id], curl: `curl -s ${ORIGIN}${path}`, ...text, responses, refusals }
+})
 export type DescribedRoute = (typeof describedRoutes)[number]

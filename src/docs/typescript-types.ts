@@ -53,58 +53,34 @@ export function typescriptTypes(): string {
   }
   const movement = fieldsOf(schemas[movements[0] ?? ''] ?? {})
   const { updates, notices, requests } = messageTypes
-  return indent(
-    [
-      '// The messages of stocktape.v1, made from the schemas of the relay that serves this file.\n',
-      ...Object.entries(schemas)
-        .filter(([name]) => !isMessageType(name))
-        .map(declareSchema),
-      ...parts.map(({ name, description, fields }) =>
-        declare(name.replace('<Type>', '<Type extends string>'), literalOf(withType(fields, TYPE_PARAMETER)), description),
-      ),
-      declare('FromLog<Other extends string>', fromLogType, 'A change that a log tells, or another source.'),
-      declare(
-        'Movement<Type extends string>',
-        composed(withType(movement, TYPE_PARAMETER), parts),
-        'Tokens moved, were issued or destroyed.',
-      ),
-      declare(
-        'Amended<Fact>',
-        "Fact extends unknown ? Omit<Fact, 'id' | 'prev' | 'time'> : never",
-        'A message as an amend contains it: without the fields that the tape adds.',
-      ),
-      ...Object.entries(schemas)
-        .filter(([name]) => isMessageType(name))
-        .map(declareSchema),
-      declareUnion('FactMessage', factTypes, 'A message about one fact on the chain, which a retract or an amend can follow.'),
-      declareUnion('Update', updates, 'A message of the tape.'),
-      declareUnion('Notice', notices, 'A message of a connection.'),
-      declare(
-        'Message',
-        'Update | Notice',
-        'Anything that a listener can receive. Newer relays may send more types: ignore those.',
-      ),
-      declareUnion('Request', requests, 'A message from a client on a WebSocket.'),
-    ].join('\n'),
-  )
-}
-
-function indent(text: string): string {
-  let depth = 0
-  const lines = text.split('\n').map((line) => {
-    // Ignores brackets in comments. Two brackets that open together indent once.
-    const code = line
-      .trim()
-      .replace(/^\/\*\*.*|^\/\/.*/, '')
-      .replaceAll('({', '{')
-      .replaceAll('})', '}')
-    const count = (brackets: RegExp) => code.match(brackets)?.length ?? 0
-    const isEnd = /^[})]/.test(code)
-    const indented = '  '.repeat(isEnd ? depth - 1 : depth) + line.trim()
-    depth += count(/[{(]/g) - count(/[})]/g)
-    return indented.trimEnd()
-  })
-  return lines.join('\n')
+  return [
+    '// The messages of stocktape.v1, made from the schemas of the relay that serves this file.\n',
+    ...Object.entries(schemas)
+      .filter(([name]) => !isMessageType(name))
+      .map(declareSchema),
+    ...parts.map(({ name, description, fields }) =>
+      declare(name.replace('<Type>', '<Type extends string>'), literalOf(withType(fields, TYPE_PARAMETER)), description),
+    ),
+    declare('FromLog<Other extends string>', fromLogType, 'A change that a log tells, or another source.'),
+    declare(
+      'Movement<Type extends string>',
+      composed(withType(movement, TYPE_PARAMETER), parts),
+      'Tokens moved, were issued or destroyed.',
+    ),
+    declare(
+      'Amended<Fact>',
+      "Fact extends unknown ? Omit<Fact, 'id' | 'prev' | 'time'> : never",
+      'A message as an amend contains it: without the fields that the tape adds.',
+    ),
+    ...Object.entries(schemas)
+      .filter(([name]) => isMessageType(name))
+      .map(declareSchema),
+    declareUnion('FactMessage', factTypes, 'A message about one fact on the chain, which a retract or an amend can follow.'),
+    declareUnion('Update', updates, 'A message of the tape.'),
+    declareUnion('Notice', notices, 'A message of a connection.'),
+    declare('Message', 'Update | Notice', 'Anything that a listener can receive. Newer relays may send more types: ignore those.'),
+    declareUnion('Request', requests, 'A message from a client on a WebSocket.'),
+  ].join('\n')
 }
 
 const typeNameOf = (name: string): string => {
@@ -199,4 +175,5 @@ const isSameField = (name: string, text: string, other: string | undefined): boo
 const withType = (fields: Fields, type: string): Fields =>
   fields.has('type') ? new Map(fields).set('type', `readonly type: ${type}\n`) : fields
 
-const literalOf = (fields: Fields, more = ''): string => `{\n${[...fields.values()].join('')}${more}}`
+/** Prints an object type. Its fields may contain object types, which are indented already. */
+const literalOf = (fields: Fields, more = ''): string => `{\n${[...fields.values(), more].join('').replaceAll(/^(?=.)/gm, '  ')}}`

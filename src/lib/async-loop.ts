@@ -7,11 +7,18 @@ export const wait = (ms: number, clock: SchedulerLike, signal: AbortSignal): Pro
     return () => timer.unsubscribe()
   })
 
-/** Wakes loops that wait for work. A loop must check for work right before it waits: `notify` has no effect on a later wait. */
+/** Wakes loops that wait for work: `repeatStep` misses no call of `notify`, even if it is made during a step. */
 export class WakeUp {
   readonly #waiting = new Set<() => void>()
+  #count = 0
+
+  /** Number of calls of `notify` so far. */
+  get count(): number {
+    return this.#count
+  }
 
   notify(): void {
+    this.#count += 1
     for (const wake of [...this.#waiting]) wake()
   }
 
@@ -20,6 +27,22 @@ export class WakeUp {
       this.#waiting.add(done)
       return () => this.#waiting.delete(done)
     })
+  }
+}
+
+type RepeatOptions = { readonly clock: SchedulerLike; readonly signal: AbortSignal; readonly wakeUp?: WakeUp }
+
+/** Repeats a step without end. The step returns the delay before the next one in milliseconds, or null to wait for `wakeUp`. */
+export async function repeatStep(
+  step: () => Promise<number | null>,
+  { clock, signal, wakeUp = new WakeUp() }: RepeatOptions,
+): Promise<never> {
+  for (;;) {
+    const { count } = wakeUp
+    const delayMs = await step()
+    if (delayMs === null) {
+      if (wakeUp.count === count) await wakeUp.wait(signal)
+    } else if (delayMs > 0) await wait(delayMs, clock, signal)
   }
 }
 

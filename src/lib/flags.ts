@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { RequestedText, UsageError } from './exit-codes.ts'
 import { nearestName } from './nearest-name.ts'
-import { oneLine } from './printable-text.ts'
+import { oneLine } from './text.ts'
 import { versionText } from './version.ts'
 
 /** The help of a command and the completion of a shell are made from its flags too. */

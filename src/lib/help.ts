@@ -24,28 +24,18 @@ function termsOf(part: HelpPart): readonly HelpTerm[] {
 }
 
 function linesOf(part: HelpPart, termColumns: number): readonly string[] {
-  if (typeof part === 'string') return part.split('\n').flatMap((line) => (line.startsWith(' ') ? [line] : wrapped(line, '', '')))
+  if (typeof part === 'string') return part.split('\n').flatMap((line) => (line.startsWith(' ') ? [line] : wrapped(line, '')))
   const margin = ' '.repeat(2 + termColumns + 2)
-  const terms = termsOf(part).flatMap(([term, text]) =>
-    term.length > termColumns
-      ? [`  ${term}`, ...wrapped(text, margin, margin)]
-      : wrapped(text, `  ${term}`.padEnd(margin.length), margin),
-  )
+  const terms = termsOf(part).flatMap(([term, text]) => {
+    const start = `  ${term}`
+    const [first = '', ...others] = wrapped(text, margin)
+    return term.length > termColumns ? [start, first, ...others] : [start + first.slice(start.length), ...others]
+  })
   return 'heading' in part ? [part.heading, ...terms] : terms
 }
 
-function wrapped(text: string, first: string, others: string): readonly string[] {
-  const lines: string[] = []
-  let line = first
-  let isEmpty = true
-  for (const word of text.split(' ')) {
-    if (!isEmpty && line.length + 1 + word.length > MAX_COLUMNS) {
-      lines.push(line)
-      line = others
-      isEmpty = true
-    }
-    line += isEmpty ? word : ` ${word}`
-    isEmpty = false
-  }
-  return [...lines, line]
+/** Breaks a text between words, into lines that begin with the margin. */
+function wrapped(text: string, margin: string): readonly string[] {
+  const line = new RegExp(`\\S(?:.{0,${MAX_COLUMNS - margin.length - 1}}(?!\\S)|\\S*)`, 'g')
+  return (text.match(line) ?? ['']).map((words) => margin + words)
 }

@@ -4,10 +4,13 @@ export const NESTING_BOUND = 1_024
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
 
+/** Changes each parsed value. `source` is the text of a number, a string, a boolean or null. */
+export type Reviver = (name: string, value: unknown, context?: { readonly source?: string }) => unknown
+
 /** Parses JSON. Returns undefined if the text is not JSON. */
-export function parseJson(text: string): unknown {
+export function parseJson(text: string, revive?: Reviver): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text, revive)
   } catch {
     return undefined
   }

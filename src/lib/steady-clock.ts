@@ -1,4 +1,4 @@
-import { asyncScheduler, type SchedulerAction, type SchedulerLike } from 'rxjs'
+import { asyncScheduler, type SchedulerLike } from 'rxjs'
 
 /** If the wall clock and the uptime advance by times that differ by this much, somebody has set the wall clock. */
 const STEP_MS = 1_000
@@ -31,9 +31,4 @@ export function clockStepsMs(wallTime: () => number, now: () => number): number 
 }
 
 /** Schedules on Node's timers, which do not depend on the wall clock. */
-export const schedulerOn = (now: () => number): SchedulerLike => ({
-  now,
-  schedule<State>(work: (this: SchedulerAction<State>, state?: State) => void, delayMs?: number, state?: State) {
-    return asyncScheduler.schedule(work, delayMs, state)
-  },
-})
+export const schedulerOn = (now: () => number): SchedulerLike => ({ now, schedule: asyncScheduler.schedule.bind(asyncScheduler) })

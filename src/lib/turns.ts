@@ -16,19 +16,19 @@ export function runAtOnce<Result>(steps: Steps<Result>): Result {
   }
 }
 
-/** Runs steps until TURN_MS have passed. Returns null if steps are left. */
-export function runForTurn<Result>(steps: Steps<Result>): { readonly result: Result } | null {
+/** Runs steps until a turn has passed. Returns null if steps are left. */
+export function runForTurn<Result>(steps: Steps<Result>, turnMs = TURN_MS): { readonly result: Result } | null {
   const startedAt = performance.now()
   do {
     const { done, value } = steps.next()
     if (done) return { result: value }
-  } while (performance.now() - startedAt < TURN_MS)
+  } while (performance.now() - startedAt < turnMs)
   return null
 }
 
-export async function runInTurns<Result>(steps: Steps<Result>, pause: () => Promise<unknown> = nextTurn): Promise<Result> {
+export async function runInTurns<Result>(steps: Steps<Result>, pause = nextTurn, turnMs = TURN_MS): Promise<Result> {
   for (;;) {
-    const done = runForTurn(steps)
+    const done = runForTurn(steps, turnMs)
     if (done) return done.result
     await pause()
   }

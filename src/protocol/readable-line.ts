@@ -1,4 +1,4 @@
-import { printableText } from '../lib/printable-text.ts'
+import { printableText } from '../lib/text.ts'
 import type { Block, Head, Nav, Stage } from './fields.ts'
 import type { Message } from './notices.ts'
 import type { Movement } from './updates.ts'

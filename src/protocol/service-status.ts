@@ -88,3 +88,8 @@ export const Readiness = registerObject('Readiness', 'The answer of /readyz: 200
   reasons: z.array(z.string()).describe('Why it is not ready; empty when it is.'),
   demo: z.boolean().describe('Whether the upstream is the built-in chain: nothing on it is real.'),
 })
+
+export const AccessToken = registerObject('AccessToken', 'An access token, valid for about a minute in place of an API key.', {
+  token: z.string().describe('The access token, for key=… in a URL or for the Authorization header.'),
+  expires_at: Time.describe('After this time it opens no further connection. Open connections stay.'),
+})

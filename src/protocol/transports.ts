@@ -9,10 +9,8 @@ type HttpFormat = {
   /** Name of the format in the documents and in `/v1/status`. */
   readonly title: string
   readonly mediaType: string
-  /** Whether an `Accept` header may choose the format. If it prefers several formats equally, the first row is used. */
-  readonly isNegotiable: boolean
-  /** Whether a refusal is one line for people instead of the error record. */
-  readonly refusesInWords: boolean
+  /** Whether people read it: a refusal is one line instead of the error record, and no `Accept` header chooses the format. */
+  readonly isForPeople: boolean
   /** Returns the text before the first message. It tells a browser to wait `retryMs` before it reconnects. */
   readonly preface: (retryMs: number) => string
   /** Framings by the name of the transport. If there are two, the second one is for `events=named`. */
@@ -33,24 +31,21 @@ const httpFormats = {
   sse: {
     title: 'Server-sent events',
     mediaType: 'text/event-stream',
-    isNegotiable: true,
-    refusesInWords: false,
+    isForPeople: false,
     preface: (retryMs) => `: stocktape.v1\nretry: ${retryMs}\n\n`,
     variants: { sse: sseEvent(({ type }) => type === 'heartbeat'), 'sse-named': sseEvent(() => true) },
   },
   ndjson: {
     title: 'NDJSON',
     mediaType: 'application/x-ndjson',
-    isNegotiable: true,
-    refusesInWords: false,
+    isForPeople: false,
     preface: () => '',
     variants: { ndjson: (_message, json) => `${json}\n` },
   },
   text: {
     title: 'Plain text',
     mediaType: 'text/plain',
-    isNegotiable: false,
-    refusesInWords: true,
+    isForPeople: true,
     preface: () => '',
     variants: { text: (message) => `${formatTextLine(message)}\n` },
   },
@@ -64,7 +59,8 @@ export type Transport = 'ws' | HttpVariant
 export const DEFAULT_FORMAT: FormatName = 'sse'
 export const formatNames = Object.keys(httpFormats) as readonly FormatName[]
 export const formatOf = (name: FormatName): HttpFormat => httpFormats[name]
-export const negotiableFormats = formatNames.filter((name) => formatOf(name).isNegotiable)
+/** Formats that an `Accept` header may choose. If it prefers several equally, the first one is used. */
+export const negotiableFormats = formatNames.filter((name) => !formatOf(name).isForPeople)
 export const mapFormats = <Mapped>(map: (format: HttpFormat, name: FormatName) => Mapped) =>
   Object.fromEntries(formatNames.map((name) => [name, map(httpFormats[name], name)])) as Record<FormatName, Mapped>
 

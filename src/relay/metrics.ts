@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
 import { version } from '../lib/version.ts'
-import { followedKeys, keyEventOf } from '../protocol/key-life.ts'
+import { followedKeys } from '../protocol/key-life.ts'
+import { keyEventOf } from '../protocol/key-messages.ts'
 import { type Movement, movementTypes, type Update } from '../protocol/updates.ts'
 
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
@@ -26,6 +27,12 @@ export function openMetrics() {
   const registry = new Registry()
   const metrics = metricsOf(makerOf(registry))
   const countMovement = movementCounter(metrics)
+  const deliveriesBySource = new Map<string, ReturnType<typeof metrics.deliverySeconds.labels>>()
+  const deliveriesOf = (source: string) => {
+    const known = deliveriesBySource.get(source) ?? metrics.deliverySeconds.labels({ source })
+    deliveriesBySource.set(source, known)
+    return known
+  }
   let readings = 0
   return {
     ...metrics,
@@ -60,15 +67,20 @@ export function openMetrics() {
         if (event !== null) keys.inc({ event }, update.type === 'seal' ? followedKeys(update).length : 1)
       }
     },
+    /** Measures the time from the receipt of each log to its delivery, by source. Most logs of a batch were received together. */
+    countDelivered: (entries: readonly { readonly update: Update }[], now: number): void => {
+      let [lastTime, seconds] = ['', 0]
+      for (const { update } of entries) {
+        if (!('ingest' in update)) continue
+        const { source, received_at } = update.ingest
+        if (received_at !== lastTime) [lastTime, seconds] = [received_at, Math.max(0, now - Date.parse(received_at)) / 1_000]
+        deliveriesOf(source).observe(seconds)
+      }
+    },
     /** `failed` is the kind of the error; null if there was none. */
     countUpstreamRequest: (endpoint: string, durationSeconds: number, failed: string | null): void => {
       metrics.upstreamSeconds.observe({ endpoint }, durationSeconds)
       if (failed !== null) metrics.upstreamErrors.inc({ endpoint, kind: failed })
-    },
-    /** `code` is the close code of the contract; empty if the client ended the connection. */
-    countDisconnect: (transport: string, reason: string, code: number | ''): void => {
-      metrics.listeners.dec({ transport })
-      metrics.disconnects.inc({ transport, reason, code })
     },
   }
 }

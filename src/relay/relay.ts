@@ -148,16 +148,12 @@ type RelayContext = ReturnType<typeof contextOf<RelayOptions>>
 async function openServing({ openParts = [openGateway], ...context }: RelayContext) {
   const live = openLiveEdge(context)
   const parts = openParts.map((open) => open({ ...context, ...live }))
-  live.onRevoked((clients) => {
-    for (const part of parts) part.disconnect(clients)
-  })
-  const clientCount = () => parts.reduce((sum, part) => sum + part.clientCount(), 0)
-  measureState(context.metrics, live, () => parts.flatMap(({ connected }) => [...connected]))
-  const status = await StatusService.open(live.streams.edge, clientCount, context.onFailure)
+  measureState(context.metrics, live.context)
+  const status = await StatusService.open(live.context, context.onFailure)
   const server = await openHttpEdge({ ...context, ...live, parts, status: () => status.read() })
   const close = async () => {
     await server.close(context.config.process.drainMs)
-    for (const { close } of [live, ...parts]) close()
+    live.close()
     status.close()
   }
   return {
@@ -167,8 +163,7 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
     run: (activities: readonly Observable<unknown>[]): Relay => {
       const subscription = run(activities, context)
       const stop = async () => {
-        // `drain` sends each client the position from which it can resume.
-        for (const { drain } of [live, ...parts]) drain()
+        live.drain()
         subscription.unsubscribe()
         await close().finally(() => context.close())
       }
@@ -241,13 +236,14 @@ async function openCountedIngest(context: WritingContext) {
     // A batch ends at the next turn of the event loop, because Node has then read all sockets.
     tick: nextTurn,
     settings: { ...config.tokens, ...intervals, sessionAt: calendar && ((seconds) => calendar.sessionAt(seconds)) },
-    count: ({ repeated, unlisted, unreadable }, openAt) => {
+    count: ({ repeated, unlisted }, openAt) => {
       oldestOpenAt = openAt
       metrics.logsRepeated.inc(repeated)
       metrics.logsUnlisted.inc(unlisted)
-      if (unreadable === 0) return
-      onUnreadable(unreadable)
-      warn('logs_unreadable', { count: unreadable })
+    },
+    onUnreadable: (count) => {
+      onUnreadable(count)
+      warn('logs_unreadable', { count })
     },
   })
   const counted = published.pipe(tap(metrics.countPublished), tap(openStory(context.log)))

@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { defaultSelectionOptions } from '../../src/protocol/parameters/selection.ts'
 import { settings } from '../../src/relay/config/settings.ts'
-import { ConnectionLimits } from '../../src/relay/edge/limits/connection-limits.ts'
+import { Clients } from '../../src/relay/edge/clients/clients.ts'
 import { Hub } from '../../src/relay/edge/live/hub.ts'
-import { Listener } from '../../src/relay/edge/live/listener.ts'
 import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
+import { openMetrics } from '../../src/relay/metrics.ts'
 import { Connection } from '../../src/sdk/client/connection.ts'
 import type { OpenConnection } from '../../src/sdk/client/connection-openers.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
@@ -94,29 +94,33 @@ class VirtualTime {
   }
 }
 
-/** It opens one connection after the other, in the time that the writes to its listeners leave, and keeps the relay's limits. */
+/** It opens one connection after the other, in the time that the writes to its listeners leave, up to the relay's limit. */
 class BusyEdge {
   readonly attemptedAt: number[] = []
   readonly waitsMs: number[] = []
   readonly liveAt: number[] = []
   readonly #time: VirtualTime
   readonly #present: number
-  readonly #limits = new ConnectionLimits({ maxClients: MAX_CLIENTS, maxClientsPerAddress: MAX_CLIENTS })
+  #connected: number
   #freeAt = 0
 
   constructor(time: VirtualTime, present: number) {
     this.#time = time
     this.#present = present
-    for (let nth = 0; nth < present; nth += 1) this.#limits.add({ address: `present ${nth}` })
+    this.#connected = present
   }
 
-  connect(address: string, answer: (isAccepted: boolean) => void): void {
+  connect(answer: (isAccepted: boolean) => void): void {
     const { now } = this.#time
     const idleShare = 1 - coresFor(this.#present + this.liveAt.length, BUSY_WRITE_US)
     this.#freeAt = Math.max(now, this.#freeAt) + CONNECT_US / 1_000 / idleShare
     this.attemptedAt.push(now)
     this.waitsMs.push(this.#freeAt - now)
-    this.#time.after(this.#freeAt - now, () => answer(this.#limits.add({ address }) === null))
+    this.#time.after(this.#freeAt - now, () => {
+      const isAccepted = this.#connected < MAX_CLIENTS
+      if (isAccepted) this.#connected += 1
+      answer(isAccepted)
+    })
   }
 }
 
@@ -124,18 +128,21 @@ class BusyEdge {
 function byesOf(random: () => number): readonly string[] {
   const now = () => 0
   const tape = openLocalTape({ dataDir: ':memory:', tapeRetentionMs: 1, tapeMaxMessages: 1, now, random })
-  const hub = new Hub({
-    ...{ isOneOfMany: true, tape, current: new CurrentState(tape.notes), wallTime: now, uptime: now, random },
-    ...{ maxClients: MAX_CLIENTS, maxClientsPerAddress: MAX_CLIENTS, maxSelections: 1, maxBacklogBytes: 1, backlogPatienceMs: 0 },
-    ...{ batchDelayBoundMs: 0, counters: { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} } },
-  })
+  const ports = { wallTime: now, uptime: now, random, metrics: openMetrics(), log: () => {} }
+  const limits = { maxClients: MAX_CLIENTS, maxClientsPerAddress: MAX_CLIENTS, maxBacklogBytes: 1, backlogPatienceMs: 0 }
+  const clients = new Clients({ ...ports, ...limits, keys: null, workers: 1, isOneOfMany: true })
+  const hub = new Hub({ ...ports, clients, tape, current: new CurrentState(tape.notes), maxSelections: 1, batchDelayBoundMs: 0 })
   const byes: string[] = []
   const outlet: Outlet = {
     ...{ backlog: 0, takenBytes: 0, drained: () => Promise.resolve(), ping: () => false, end: () => {}, cut: () => {} },
     write: (bytes) => void byes.push(String(bytes)),
   }
-  const shared = { id: '', transport: 'ndjson', outlet, heartbeatMs: null, uptime: 0, options: defaultSelectionOptions } as const
-  for (let nth = 0; nth < LISTENERS_PER_EDGE; nth += 1) hub.add(new Listener({ ...shared, address: `listener ${nth}` }))
+  const shared = {
+    ...({ id: '', transport: 'ndjson', heartbeatMs: null } as const),
+    outlet,
+    selection: { tokens: null, options: defaultSelectionOptions },
+  }
+  for (let nth = 0; nth < LISTENERS_PER_EDGE; nth += 1) clients.add(hub.createListener({ ...shared, address: `listener ${nth}` }))
   hub.drain()
   hub.close()
   void tape.close()
@@ -143,13 +150,7 @@ function byesOf(random: () => number): readonly string[] {
 }
 
 /** Opens a client of the SDK whose first connection is lost at once. */
-function openClient(
-  address: string,
-  loss: Loss,
-  edge: BusyEdge,
-  time: VirtualTime,
-  { random, bye }: { random: () => number; bye: string },
-): void {
+function openClient(loss: Loss, edge: BusyEdge, time: VirtualTime, { random, bye }: { random: () => number; bye: string }): void {
   const lose: OpenConnection = (_, { onMessage, onEnd }) => {
     onMessage(JSON.stringify({ type: 'hello', heartbeat_s: HEARTBEAT_S }))
     if (loss === 'bye') onMessage(bye)
@@ -158,7 +159,7 @@ function openClient(
   }
   const reconnect: OpenConnection = (_, { onEnd }) => {
     let isOpen = true
-    edge.connect(address, (isAccepted) => {
+    edge.connect((isAccepted) => {
       if (!isOpen) return
       if (!isAccepted) return onEnd({ code: 4_100, reason: 'full' })
       edge.liveAt.push(time.now)
@@ -188,7 +189,7 @@ function rowOf({ name, loss, clients, present }: Storm): readonly string[] {
   const generator = new SeededRandom('storm', name)
   const random = () => generator.next()
   const byes = byesOf(random)
-  for (let nth = 0; nth < clients; nth += 1) openClient(`client ${nth}`, loss, edge, time, { random, bye: byes[nth] ?? '' })
+  for (let nth = 0; nth < clients; nth += 1) openClient(loss, edge, time, { random, bye: byes[nth] ?? '' })
   time.runUntil(() => edge.liveAt.length === clients)
   const perSecond = Map.groupBy(edge.attemptedAt, (at) => Math.floor(at / 1_000))
   const attempts = Math.max(...[...perSecond.values()].map(({ length }) => length))

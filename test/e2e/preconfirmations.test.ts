@@ -19,7 +19,7 @@ describe('a pre-confirmation', () => {
   it('ends sealed or retracted, and a log that was never pushed is published as late', async () => {
     const { devnet, listener } = await openStackWithListener()
     const dropped = devnet.transfer({ symbol: 'TSLAc', raw: 1n })
-    devnet.issuer.transferWithMemo({ symbol: 'AAPLc', raw: 2n, memo: MEMO })
+    devnet.transfer({ symbol: 'AAPLc', raw: 2n, memo: MEMO })
     devnet.makeFlashblock()
     await listener.until(() => listener.messagesOf('transfer').length === 2)
     devnet.faults.lostFlashes = 1

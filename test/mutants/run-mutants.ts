@@ -69,6 +69,7 @@ const help = helpText(
 )
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(EXIT_FAILED))
+const isOwn = (path: string): boolean => basename(path) !== 'node_modules'
 const print = (line = '') => process.stdout.write(`${line}\n`)
 process.exitCode = await runToExitCode('mutants', run)
 
@@ -130,8 +131,6 @@ async function tryAll(mutants: readonly Mutant[], chosen: readonly Layer[]): Pro
   }
   await Promise.all(Array.from({ length: COPIES }, work))
 }
-
-const isOwn = (path: string): boolean => basename(path) !== 'node_modules'
 
 function copyProject(): string {
   const copy = mkdtempSync(join(tmpdir(), 'stocktape-mutant-'))

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { nextTurn } from '../../src/lib/turns.ts'
 import { serveCommands } from '../bench/pinned-processes.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
 import { behaviorOf } from './crowd-behaviors.ts'
@@ -84,7 +85,13 @@ async function audit(): Promise<CrowdReport> {
   const [{ port } = { port: 0 }] = addresses
   const auditAddresses = AUDIT_ADDRESSES.map((localAddress) => ({ port, localAddress }))
   await comparison.readTapes(segments, auditAddresses, epoch)
-  const differences = segments.map((segment) => comparison.findFault(segment)).filter((fault) => fault !== null)
+  const differences: string[] = []
+  for (const segment of segments) {
+    // The clients of this process must continue to read: the relay disconnects one that reads nothing for seconds.
+    await nextTurn()
+    const fault = comparison.findFault(segment)
+    if (fault !== null) differences.push(fault)
+  }
   const faults = [...histories.flatMap((history) => history.faults), ...differences]
   return { done: 'audit', faults: faults.slice(0, FAULTS_REPORTED), compared: comparison.comparedCount }
 }

@@ -96,7 +96,7 @@ async function open(logs: number) {
     const entries = await tape.append(drafts[what](), notes)
     await takeLongest()
     for (const deliver of followers) deliver(entries, notes, Number.POSITIVE_INFINITY)
-    while (live.streams.edge.hub.deliveredSeq < tape.end()) await nextTurn()
+    while (live.context.hub.deliveredSeq < tape.end()) await nextTurn()
     return takeLongest()
   }
   await write('logs', 1, notesOfTokens([{ address: apple, symbol: 'AAPLc', isin: null, formerSymbols: [] }]))

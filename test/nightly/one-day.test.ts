@@ -13,7 +13,7 @@ import { noQuotes } from '../support/no-quotes.ts'
 import { isNightly } from '../support/test-length.ts'
 import { waitOn } from '../support/virtual-time.ts'
 import { blockHash, header, type NodeLog, pendingLog, sealedLog } from '../unit/relay/chain/node-json.ts'
-import { APPLE, apple, parsedList } from '../unit/relay/tokens/stock-records.ts'
+import { APPLE, apple, parsedList, polledList } from '../unit/relay/tokens/stock-records.ts'
 
 const HOUR_MS = 3_600_000
 const HOURS = isNightly ? 24 : 6
@@ -118,7 +118,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
     ...{ tape, writer: tape.writer },
     request: traffic.request,
     requestBatch: () => Promise.reject(new Error('no pools')),
-    lists: () => of({ tokens: parsedList(apple()), partial: false }),
+    lists: () => of(polledList(parsedList(apple()))),
     ...{ link: () => traffic.signals, clock, wallTime: () => clock.now() },
     ...{ confirmChain: async () => {}, tick: async () => {}, onChainEvent: () => {}, warn: () => {}, count: () => {} },
     settings: {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Gap, StreamItem } from '../../src/sdk/client/stream-item.ts'
+import type { Gap, StreamItem } from '../../src/sdk/client/stream-types.ts'
 import type { Fault } from './fault-table.ts'
 import { differences } from './laws/client-streams.ts'
 import { plantedBugs } from './planted-bugs.ts'

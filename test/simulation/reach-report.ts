@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { RECENT_BLOCKS_BOUND } from '../../src/relay/chain/sealed/block-bounds.ts'
+import { RECENT_BLOCKS_BOUND } from '../../src/relay/chain/blocks/block-bounds.ts'
 import { type Interval, type UnreachedParts, unreachedInBoth } from './branch-coverage.ts'
 import { type Fault, type FaultKind, faultTable } from './fault-table.ts'
 import type { SimulationInput } from './simulation-run.ts'

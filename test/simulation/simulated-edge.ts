@@ -1,31 +1,30 @@
 import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../src/protocol/parameters/selection.ts'
 import { formatPosition } from '../../src/protocol/position.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
+import { Clients } from '../../src/relay/edge/clients/clients.ts'
 import { readPage } from '../../src/relay/edge/history/history-page.ts'
 import { readHistoryQuery } from '../../src/relay/edge/history/history-query.ts'
 import { LongWorkQueue } from '../../src/relay/edge/limits/long-work-queue.ts'
 import type { EdgeContext } from '../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../src/relay/edge/live/hub.ts'
-import { Listener } from '../../src/relay/edge/live/listener.ts'
-import { continueSession, startSession } from '../../src/relay/edge/live/session-start.ts'
+import { startSession, subscriptionOf } from '../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import { resolveKnownSymbols } from '../../src/relay/edge/select/resolve-symbols.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
+import { openMetrics } from '../../src/relay/metrics.ts'
 import type { Tape } from '../../src/relay/tape/tape.ts'
+import { httpServices } from '../unit/relay/edge/edge-fixture.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
 const HEARTBEAT_CHECK_MS = 250
 const HEARTBEAT_MS = 15_000
 const REPLAY_BOUND = 100_000
-const bounds = {
-  maxBacklogBytes: 1_048_576,
-  backlogPatienceMs: 5_000,
-  maxClients: 10,
-  maxClientsPerAddress: 10,
-  maxSelections: 10,
-  batchDelayBoundMs: 0,
+const MAX_SELECTIONS = 10
+const limits = {
+  ...{ maxClients: 10, maxClientsPerAddress: 10, maxBacklogBytes: 1_048_576, backlogPatienceMs: 5_000 },
+  ...{ keys: null, workers: 1, isOneOfMany: false },
 }
-const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
+const metrics = openMetrics()
 
 /** The real delivery of one run of the relay, in virtual time: sessions, replays, heartbeats and history. */
 export class SimulatedEdge {
@@ -38,9 +37,11 @@ export class SimulatedEdge {
     const current = new CurrentState(tape.notes)
     const now = () => clock.now()
     const uptime = () => clock.elapsedMs
-    const hub = new Hub({ isOneOfMany: false, ...{ tape, current, wallTime: now, uptime, random }, ...bounds, counters })
+    const clients = new Clients({ ...limits, ...{ uptime, random, metrics, log: () => {} } })
+    const delivery = { maxSelections: MAX_SELECTIONS, batchDelayBoundMs: 0 }
+    const hub = new Hub({ ...{ clients, tape, current, wallTime: now, uptime, metrics }, ...delivery })
     this.#context = {
-      ...{ hub, current, tape, shared: null, now, wallTime: now, uptime },
+      ...{ hub, clients, current, tape, shared: null, now, wallTime: now, uptime },
       chainId: () => 1,
       isWrongChain: () => false,
       server: 'simulation',
@@ -48,15 +49,17 @@ export class SimulatedEdge {
       isOneOfMany: false,
       heartbeatMs: HEARTBEAT_MS,
       navStaleAfterMs: 1,
-      maxSelections: bounds.maxSelections,
+      maxSelections: MAX_SELECTIONS,
       maxReplay: REPLAY_BOUND,
-      maxBacklogBytes: bounds.maxBacklogBytes,
       tapeRetentionMs: 1,
+      random,
+      ...httpServices,
     }
     const sendHeartbeats = (): (() => void) =>
       clock.runAfter(HEARTBEAT_CHECK_MS, () => {
         if (this.#isClosed) return
-        void hub.sendHeartbeats()
+        hub.updateBacklogs()
+        void clients.sendHeartbeats()
         sendHeartbeats()
       })
     this.#cancelTimer = sendHeartbeats()
@@ -64,26 +67,20 @@ export class SimulatedEdge {
 
   /** Opens a stream as `/v1/stream` does. Returns what the relay does when the connection is gone. */
   open(parameters: URLSearchParams, outlet: Outlet, fail: () => void): () => void {
-    const { hub, current, uptime } = this.#context
+    const { hub, clients, current } = this.#context
     const query = readStreamQuery(parameters, '')
     const { tokens, rejected } = resolveKnownSymbols(current, query.symbols ?? [])
     const options = patchOptions(defaultSelectionOptions, query)
     const heartbeatMs = 1_000 * (query.heartbeat ?? HEARTBEAT_MS / 1_000)
-    const listener = new Listener({
-      ...{ id: 'one', transport: 'ndjson', address: 'here', outlet, options, heartbeatMs, uptime: uptime() },
+    const listener = hub.createListener({
+      ...{ id: 'one', transport: 'ndjson', address: 'here', outlet, selection: { tokens, options } },
+      heartbeatMs,
     })
-    listener.tokens = tokens
-    hub.add(listener)
-    const subscription = {
-      since: query.since ?? { from: 'now' as const },
-      snapshot: query.snapshot ?? true,
-      onGap: query.on_gap ?? 'replay',
-      rejected,
-    }
-    if (options.stage === 'sealed')
-      listener.replayAgain = () => void continueSession(this.#context, listener, subscription).catch(fail)
-    startSession(this.#context, listener, subscription).catch(fail)
-    return () => hub.remove(listener)
+    clients.add(listener)
+    const subscription = subscriptionOf(query, { rejected })
+    const follow = (session: Promise<void>) => void session.catch(fail)
+    follow(startSession(this.#context, listener, subscription, follow))
+    return () => clients.remove(listener)
   }
 
   /** Answers `/v1/events` and the part of `/v1/status` that a client needs to fill a gap. */
@@ -92,7 +89,8 @@ export class SimulatedEdge {
     if (this.#isClosed) throw new Refusal(503, 'going_away', 'The relay is down.')
     if (path === 'v1/status') return { tape: { oldest: formatPosition(tape.epoch, tape.oldest()) } }
     const query = await readHistoryQuery(parameters, this.#context)
-    const { texts, next } = await readPage({ tape, workQueue: this.#workQueue, isGone: () => this.#isClosed }, query)
+    const reading = { tape, pause: this.#workQueue.nextSlice, isGone: () => this.#isClosed }
+    const { texts, next } = await readPage(reading, tape.epoch, query)
     return { events: texts.map((text) => JSON.parse(text)), next }
   }
 

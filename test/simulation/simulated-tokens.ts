@@ -1,6 +1,6 @@
-import { codeKey, type ReadState, type StateValues, type StateWrite, writeValue } from '../../src/devnet/chain/account-state.ts'
+import { type ReadState, type StateValues, type StateWrite, writeValue } from '../../src/devnet/chain/account-state.ts'
 import type { DevnetToken } from '../../src/devnet/tokens/issued-tokens.ts'
-import { initialTokenValues, packText, TOKEN_CODE, unpackText } from '../../src/devnet/tokens/token-storage.ts'
+import { initialTokenValues, packText, unpackText } from '../../src/devnet/tokens/token-storage.ts'
 import type { Hex } from '../../src/lib/hex.ts'
 
 /** A token of the simulated list. */
@@ -27,9 +27,7 @@ const tokensByAddress = new Map(allTokens.map((token) => [token.address, token])
 export const tokenAt = (address: string): SimulatedToken | undefined => tokensByAddress.get(address as Hex)
 
 /** The state of the contracts when the chain begins. */
-export const initialValues: StateValues = new Map(
-  allTokens.flatMap((token) => [[codeKey(token.address), TOKEN_CODE] as const, ...initialTokenValues(token)]),
-)
+export const initialValues: StateValues = new Map(allTokens.flatMap((token) => [...initialTokenValues(token)]))
 
 // The contracts store no metadata and no document. The list shows both once they have changed.
 const metadataKey = (token: Hex) => `metadata ${token}`

@@ -1,4 +1,4 @@
-import type { StreamOptions } from '../../src/sdk/client/options.ts'
+import type { StreamOptions } from '../../src/sdk/client/stream-types.ts'
 import { SeededRandom } from './seeded-random.ts'
 
 /** Quirks of nodes. Each was observed somewhere. */

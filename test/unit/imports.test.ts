@@ -40,8 +40,8 @@ const layers: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['workers'],
     ['serve.ts'],
   ],
-  'relay/chain': [['logs'], ['rpc'], ['contracts', 'link', 'pools', 'sealed'], ['source']],
-  'relay/edge': [['limits'], ['transport'], ['select'], ['live'], ['history', 'status'], ['http']],
+  'relay/chain': [['logs'], ['rpc'], ['blocks'], ['contracts', 'link', 'pools', 'sealed'], ['source']],
+  'relay/edge': [['limits'], ['transport'], ['clients'], ['select'], ['live'], ['history', 'status'], ['http']],
 }
 /** What a room may import from npm or Node, where that is bounded. */
 const allowedPackages: Readonly<Record<string, readonly string[]>> = {

@@ -1,4 +1,4 @@
-import type { Gap, RetractMessage, StreamItem, Update } from '../../sdk/client/index.ts'
+import type { Block, Gap, RetractMessage, StreamItem, Update } from '../../sdk/client/index.ts'
 import { followedKeys, stageAfter } from '../../sdk/generated/key-life.ts'
 import { updateTypes } from '../../sdk/generated/names.ts'
 
@@ -26,14 +26,17 @@ const HELD_BOUND = 40_000
 /** Number of lines that are dropped at once, because to drop one costs as much as to drop many. */
 const DROPPED_AT_ONCE = 1_000
 
+/** A change of the newest line with this id. */
+type LineChange = readonly [id: string, change: (line: TapeLine) => TapeLine]
+
 const numberOf = (line: TapeLine | undefined): number => line?.nth ?? 0
 
 /** The movements and events of the tape, newest last, each with its present stage. */
 export class TapeLines {
   #lines: TapeLine[] = []
   readonly #byId = new Map<string, number>()
-  /** Ends of facts that are older than the first line, kept for the history that is read afterwards. */
-  readonly #endings = new Map<string, (line: TapeLine) => TapeLine>()
+  /** Changes of lines before the first one, oldest first, kept for the history that is read afterwards. */
+  #laterChanges: LineChange[] = []
   /** Whether there may be messages before the first line. */
   hasOlder = true
   /** Position of the first line, if older lines were dropped; null otherwise. */
@@ -67,15 +70,15 @@ export class TapeLines {
     switch (item.type) {
       case 'seal':
         for (const key of followedKeys(item))
-          this.#end(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null }))
+          this.#change(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null }))
         return
       case 'retract': {
         const { reason, replaced_by, time } = item
-        return this.#end(item.key, (line) => ({ ...line, retraction: { reason, replaced_by, time } }))
+        return this.#change(item.key, (line) => ({ ...line, retraction: { reason, replaced_by, time } }))
       }
       case 'amend': {
         const { update, changed } = item
-        return this.#end(item.key, (line) => ({
+        return this.#change(item.key, (line) => ({
           ...line,
           // Takes the content of the amend, and keeps the position and the time of the line.
           content: { ...line.content, ...update } as LineUpdate,
@@ -90,31 +93,18 @@ export class TapeLines {
     }
   }
 
-  /** Puts older messages, newest first, before all lines. Applies the ends of their facts that were received earlier. */
+  /** Puts older messages, newest first, before all lines. Applies the changes of their lines that were received earlier. */
   prepend(updates: readonly Update[], hasOlder: boolean): void {
     this.hasOlder = hasOlder
     this.droppedBefore = null
     const older = new TapeLines()
     for (const update of updates.toReversed()) older.apply(update)
-    this.#endIn(older)
+    for (const [id, change] of this.#laterChanges) older.#change(id, change)
     const first = (this.#lines[0]?.nth ?? 1) - older.#lines.length
     const lines = older.#lines.map((line, index) => ({ ...line, nth: first + index }))
     for (const { id, nth } of lines.toReversed()) if (!this.#byId.has(id)) this.#byId.set(id, nth)
     this.#lines = [...lines, ...this.#lines]
-    for (const [key, ending] of older.#endings) {
-      const later = this.#endings.get(key) ?? same
-      this.#endings.set(key, (line) => later(ending(line)))
-    }
-    if (!hasOlder) this.#endings.clear()
-  }
-
-  /** Applies the kept ends of facts to older lines. If a fact has several lines, its newest line ends. */
-  #endIn(older: TapeLines): void {
-    for (const [key, ending] of this.#endings) {
-      if (!older.#byId.has(key)) continue
-      older.#end(key, ending)
-      this.#endings.delete(key)
-    }
+    this.#laterChanges = hasOlder ? older.#laterChanges : []
   }
 
   #append(content: LineUpdate | Gap): void {
@@ -128,15 +118,10 @@ export class TapeLines {
     if (this.#lines.length >= bound + DROPPED_AT_ONCE) this.#dropOldest(this.#lines.length - bound)
   }
 
-  #end(id: string, change: (line: TapeLine) => TapeLine): void {
-    const nth = this.#byId.get(id)
-    const line = nth === undefined ? undefined : this.at(nth)
-    if (line) {
-      this.#lines[line.nth - numberOf(this.#lines[0])] = change(line)
-    } else if (this.hasOlder && this.#endings.size < LINES_BOUND) {
-      const former = this.#endings.get(id) ?? same
-      this.#endings.set(id, (older) => change(former(older)))
-    }
+  #change(...[id, change]: LineChange): void {
+    const line = this.find(id)
+    if (line) this.#lines[line.nth - numberOf(this.#lines[0])] = change(line)
+    else if (this.hasOlder && this.#laterChanges.length < LINES_BOUND) this.#laterChanges.push([id, change])
   }
 
   #dropOldest(count: number): void {
@@ -146,9 +131,4 @@ export class TapeLines {
   }
 }
 
-const same = (line: TapeLine): TapeLine => line
-
-const sealedIn = (
-  line: TapeLine,
-  block: { readonly number: number; readonly hash: string | null; readonly timestamp: string | null },
-) => ({ ...line, content: { ...line.content, block } }) as TapeLine
+const sealedIn = (line: TapeLine, block: Block) => ({ ...line, content: { ...line.content, block } }) as TapeLine

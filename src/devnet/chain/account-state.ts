@@ -1,4 +1,5 @@
 import { keccak256 } from 'viem/utils'
+import { memoized } from '../../lib/bounded-map.ts'
 import { type Hex, toWord } from '../../lib/hex.ts'
 
 export type StateValues = ReadonlyMap<string, bigint>
@@ -15,18 +16,9 @@ export const codeKey = (address: Hex) => `code ${address}`
 export const storageKey = (address: Hex, slot: Hex) => `slot ${address} ${slot}`
 
 const SLOTS_BOUND = 10_000
-const slotCache = new Map<string, Hex>()
 
-/** Returns the slot of a mapping's key, computed as in Solidity: keccak256(key ++ base). Results are cached. */
-export const mappingSlot = (key: Hex, base: Hex): Hex => {
-  const cacheKey = key + base
-  const cached = slotCache.get(cacheKey)
-  if (cached) return cached
-  if (slotCache.size >= SLOTS_BOUND) slotCache.clear()
-  const slot = keccak256(`0x${toWord(key).slice(2)}${base.slice(2)}`)
-  slotCache.set(cacheKey, slot)
-  return slot
-}
+/** Returns the slot of a mapping's key, computed as in Solidity: keccak256(key ++ base). */
+export const mappingSlot = memoized(SLOTS_BOUND, (key: Hex, base: Hex): Hex => keccak256(`${toWord(key)}${base.slice(2)}`))
 
 /** Limit of the layers of a state. A block that changes anything has one. */
 const LAYERS_BOUND = 64

@@ -1,3 +1,4 @@
+import type { Hex } from '../../lib/hex.ts'
 import { nonceKey, type StateValues } from './account-state.ts'
 import { anchorBlock, Chain } from './chain.ts'
 import type {
@@ -10,7 +11,7 @@ import type {
   TransactionOutcome,
   UnsignedTransaction,
 } from './chain-types.ts'
-import { ChainHashes } from './hashes.ts'
+import { digest } from './hashes.ts'
 
 /** Time of block 0. Block n is n block times later, so a devnet that restarts has the head that it would have without a stop. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)
@@ -22,25 +23,23 @@ type Genesis = { salt: string; blockMs: number; initialState: StateValues }
 
 type Outcomes = (transaction: DevnetTransaction) => TransactionOutcome
 
-/** Holds the present chain, and moves it: gives blocks their hashes and times, and transactions their fates. */
+/**
+ * Holds the present chain, and moves it: gives blocks their hashes and times, and transactions their fates. The seed
+ * determines the hashes until a test or a fault changes the chain.
+ */
 export class ChainBuilder {
   /** The chain as it is now. */
   chain: Chain
   #genesis: Genesis
-  #hashes: ChainHashes
+  #divergence = ''
   #movedTransactions: DevnetTransaction[] = []
 
-  /** Starts after the block `startAfter.number`, with its state. The transactions of that block only determine its hash. */
-  constructor(
-    genesis: Genesis,
-    startAfter: { number: number; transactions: readonly UnsignedTransaction[]; initialState: StateValues },
-  ) {
+  /** Starts after a block, with its state. The transactions of that block only determine its hash. */
+  constructor(genesis: Genesis, number: number, transactions: readonly UnsignedTransaction[], initialState: StateValues) {
     this.#genesis = genesis
-    this.#hashes = new ChainHashes(genesis.salt)
-    const { number, transactions, initialState } = startAfter
-    const hashes = transactions.map((transaction, index) => ({ hash: this.#hashes.transactionHash(number, index, transaction) }))
-    const anchor = anchorBlock(number, this.#timeOf(number), this.#hashes.blockHash(number, hashes), initialState)
-    const first = anchorBlock(0, this.#timeOf(0), this.#hashes.blockHash(0, []), genesis.initialState)
+    const hashes = transactions.map((transaction, index) => ({ hash: this.#transactionHash(number, index, transaction) }))
+    const anchor = anchorBlock(number, this.#timeOf(number), this.#blockHash(number, hashes), initialState)
+    const first = anchorBlock(0, this.#timeOf(0), this.#blockHash(0, []), genesis.initialState)
     this.chain = Chain.after(anchor, this.#timeOf(number + 1), first)
   }
 
@@ -80,12 +79,12 @@ export class ChainBuilder {
     this.chain = this.chain.backTo(parent, this.#timeOf(parent + 1), runs)
   }
 
-  /** `divergence` tells why its hash, and every later one, differs from the hash that the seed determines. */
-  #sealPending(divergence: string | undefined): DevnetBlock {
+  /** `reason` tells why its hash, and every later one, differs from the hash that the seed determines. */
+  #sealPending(reason: string | undefined): DevnetBlock {
     const { number, transactions } = this.chain.pending
-    if (divergence) this.#hashes.diverge(transactions, divergence)
-    const hash = this.#hashes.blockHash(number, transactions)
-    this.chain = this.chain.seal(hash, this.#timeOf(number + 1), HISTORY_BOUND)
+    if (reason)
+      this.#divergence = digest(this.#divergence, reason, ...transactions.flatMap(({ hash, logs }) => [hash, JSON.stringify(logs)]))
+    this.chain = this.chain.seal(this.#blockHash(number, transactions), this.#timeOf(number + 1), HISTORY_BOUND)
     return this.chain.head
   }
 
@@ -103,7 +102,7 @@ export class ChainBuilder {
   #signed(build: DeferredTransaction, block: number, index: number): RunTransaction {
     return (context) => {
       const unsigned = build(context)
-      const hash = unsigned.injectedHash ?? this.#hashes.transactionHash(block, index, unsigned)
+      const hash = unsigned.injectedHash ?? this.#transactionHash(block, index, unsigned)
       const run: RunTransaction = (later) => {
         const { logs, writes } = build(later)
         return { ...transaction, logs, writes }
@@ -111,6 +110,15 @@ export class ChainBuilder {
       const transaction = { ...unsigned, hash, nonce: context.readState(nonceKey(unsigned.from)), run }
       return transaction
     }
+  }
+
+  #transactionHash(block: number, index: number, { from, to, input }: UnsignedTransaction): Hex {
+    return digest(this.#genesis.salt, 'transaction', this.#divergence, block, index, from, to, input)
+  }
+
+  // Omits the hash of the parent, so that the hash of a block is known without a replay from block 0.
+  #blockHash(block: number, transactions: readonly { hash: Hex }[]): Hex {
+    return digest(this.#genesis.salt, 'block', this.#divergence, block, ...transactions.map(({ hash }) => hash))
   }
 
   #timeOf(number: number): DevnetBlockTime {

@@ -8,10 +8,7 @@ const OUTCOMES_BOUND = 10_000
 /** Makes the faults, and the functions that decide by a counter whether a fault happens. */
 export const createFaultController = (cutSockets: () => void) => {
   const outcomes = new Map<Hex, TransactionOutcome>()
-  const isNthFlashblock = createNthCounter()
-  const isNthTransaction = createNthCounter()
-  const isNthSeal = createNthCounter()
-  const isNthRequest = createNthCounter()
+  const counts = { dropEvery: 0, lagEvery: 0 }
   const setOutcome = (hash: Hex, outcome: TransactionOutcome) => {
     if (outcomes.size >= OUTCOMES_BOUND) throw new Error(`no more than ${OUTCOMES_BOUND} transactions can be marked`)
     outcomes.set(hash, outcome)
@@ -31,6 +28,11 @@ export const createFaultController = (cutSockets: () => void) => {
       Object.assign(faults, noFaults)
     },
   }
+  /** Returns true on every n-th call. If the fault is off it returns false, and the count restarts. */
+  const isNth = (fault: keyof typeof counts, isOn = true): boolean => {
+    counts[fault] = isOn && faults[fault] > 0 ? counts[fault] + 1 : 0
+    return counts[fault] > 0 && counts[fault] % faults[fault] === 0
+  }
   /** Lowers the counter of a fault by one. Returns false if the counter is 0. */
   const consume = (counter: 'lostFlashes' | 'emptyLogs' | 'missingByHash'): boolean => {
     if (faults[counter] <= 0) return false
@@ -43,28 +45,13 @@ export const createFaultController = (cutSockets: () => void) => {
     outcomeOf: ({ hash }: { hash: Hex }): TransactionOutcome => {
       const outcome = outcomes.get(hash)
       outcomes.delete(hash)
-      const isDropped = isNthTransaction(faults.dropEvery)
+      const isDropped = isNth('dropEvery')
       return outcome ?? (isDropped ? 'dropped' : 'kept')
     },
-    losesFlashblock: (): boolean => {
-      const isLost = isNthFlashblock(faults.loseEvery)
-      return consume('lostFlashes') || isLost
-    },
-    shouldReorg: (): boolean => isNthSeal(faults.reorgEvery),
     isForLaggingReplica: (): boolean => {
       const isOn = faults.lagBlocks > 0
-      const isNth = isNthRequest(isOn ? faults.lagEvery : 0)
-      return isOn && (faults.lagEvery === 0 || isNth)
+      return isNth('lagEvery', isOn) || (isOn && faults.lagEvery === 0)
     },
   }
 }
 export type FaultController = ReturnType<typeof createFaultController>
-
-/** Makes a function that returns true on every n-th call. With 0 it returns false, and the count restarts. */
-const createNthCounter = () => {
-  let count = 0
-  return (every: number): boolean => {
-    count = every > 0 ? count + 1 : 0
-    return every > 0 && count % every === 0
-  }
-}

@@ -5,12 +5,7 @@ export const subscriptionKinds = ['pendingLogs', 'logs', 'newHeads'] as const
 export type DevnetSubscriptionKind = (typeof subscriptionKinds)[number]
 
 /** An HTTP answer other than 200. */
-export type HttpRefusal = {
-  status: number
-  retryAfterSeconds?: number
-  /** Body of the answer, instead of the usual error of the status. */
-  body?: string
-}
+type HttpRefusal = { status: number }
 
 export const noFaults = {
   // Notifications on sockets.
@@ -22,16 +17,10 @@ export const noFaults = {
   repeats: 1,
   /** Number of the next flashblocks with logs that are not pushed. HTTP reads and the sealed block contain them. */
   lostFlashes: 0,
-  /** Every n-th flashblock with logs is not pushed; 0 for none. */
-  loseEvery: 0,
   /** `one`: a message per new log. `all`: the older shape, an array of all pending logs at every flashblock. */
   shape: 'one' as 'one' | 'all',
   /** Whether the logs of a flashblock are pushed in another order than in the block. */
   shuffle: false,
-  /** The last log of each flashblock is pushed with the flashblock after it. */
-  holdsLastLog: false,
-  /** Number of seals after which a flashblock is pushed. Heads and sealed logs are on time. */
-  pushDelayBlocks: 0,
   /** Refusal that each new socket gets; undefined accepts it. */
   sockets: undefined as HttpRefusal | undefined,
   /** Sockets stay open and send nothing, not even a pong. */
@@ -50,9 +39,6 @@ export const noFaults = {
   pending: 'shown' as 'shown' | 'numberless' | 'partial' | 'behind' | 'latest' | 'null',
   /** Every n-th pre-confirmed transaction is not in its sealed block; 0 for none. */
   dropEvery: 0,
-  /** Every n-th seal is followed by a reorg, in which transactions are dropped and moved as at a seal; 0 for none. */
-  reorgEvery: 0,
-  reorgDepth: 1,
 
   // Answers over HTTP and over sockets.
   /** Chain id that is answered instead of the true one. */
@@ -63,8 +49,6 @@ export const noFaults = {
   resultsBound: 20_000,
   /** Whether a refusal of too many logs suggests a range, as reth does. A single block is then answered in full. */
   suggestRange: false,
-  /** Whether `blockHash` with `fromBlock` or `toBlock` is refused, as nodes do. The interface document ignores the range. */
-  strictFilters: false,
   /** Number of the next `eth_getLogs` by block hash that return no logs, as if the block were not indexed yet. */
   emptyLogs: 0,
   /** Number of the next `eth_getLogs` by the hash of a known block that are refused: block not found. */
@@ -81,10 +65,6 @@ export const noFaults = {
   /** Every n-th HTTP request reaches the replica that is behind, as with a load balancer; 0 for all requests. */
   lagEvery: 0,
   delayMs: 0,
-  /** HTTP requests are received and never answered. */
-  hangs: false,
-  /** Every answer over HTTP breaks off in the middle of its body. */
-  cutBody: false,
 }
 
 /** Faults of the node and of the list. A test sets fields, or calls the functions. */

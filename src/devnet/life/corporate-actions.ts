@@ -1,14 +1,15 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { codeKey, type StateValues } from '../chain/account-state.ts'
+import type { StateValues } from '../chain/account-state.ts'
 import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
-import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
+import { addressFrom } from '../chain/hashes.ts'
+import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokenOf } from '../tokens/issued-tokens.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
 import * as calls from '../tokens/token-calls.ts'
-import { initialTokenValues, NO_CAP, supplyKey, TOKEN_CODE } from '../tokens/token-storage.ts'
-import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
-import { actorAddress, CYCLE_BLOCKS, cycleOf, senderValues } from './trading-cycle.ts'
+import { initialTokenValues, NO_CAP } from '../tokens/token-storage.ts'
+import { buildSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
+import { CYCLE_BLOCKS, cycleOf, senderValues } from './trading-cycle.ts'
 
 /** Block of a cycle from which the late token is on the list. LISTED_UNTIL_BLOCK is the first block without it. */
 const LISTED_FROM_BLOCK = 48
@@ -33,7 +34,7 @@ type ScriptEntry = readonly [at: number, plan: (cycle: Cycle) => DeferredTransac
 
 /** Makes the corporate actions, which every cycle repeats. The end of a cycle restores the state of its start. */
 export const createCalendar = (seed: string, blockMs: number, custodian: Hex, operator: Hex) => {
-  const script = createScript({ custodian, operator, debtor: actorAddress(seed, 'debtor') })
+  const script = createScript({ custodian, operator, debtor: addressFrom(seed, 'debtor') })
   const byBlock = Map.groupBy(script, ([at]) => at)
   const cycleAt = (number: number): Cycle => ({
     number,
@@ -43,12 +44,7 @@ export const createCalendar = (seed: string, blockMs: number, custodian: Hex, op
   const gasPerCycle = script.reduce((sum, [, plan]) => sum + plan(cycleAt(0))(emptyContext).gasUsed, 0)
   return {
     stateAtStart: (cycle: number): StateValues =>
-      new Map([
-        ...initialTokenValues(lateToken),
-        [codeKey(lateToken.address), TOKEN_CODE],
-        [supplyKey(lateToken.address), 0n],
-        ...senderValues(operator, cycle, { count: script.length, gas: gasPerCycle }),
-      ]),
+      new Map([...initialTokenValues(lateToken), ...senderValues(operator, cycle, { count: script.length, gas: gasPerCycle })]),
     transactions: (block: number): readonly DeferredTransaction[] => {
       if (block < 1) return []
       const cycle = cycleAt(cycleOf(block))
@@ -67,17 +63,17 @@ export const createCalendar = (seed: string, blockMs: number, custodian: Hex, op
  */
 const createScript = ({ custodian, operator, debtor }: Actors): readonly ScriptEntry[] => {
   const callToken = (symbol: string, ...tokenCalls: readonly calls.TokenCall[]): DeferredTransaction =>
-    calls.buildTokenCall({ token: findToken(symbol).address, sender: operator }, ...tokenCalls)
+    calls.buildTokenCall({ token: tokenOf(symbol).address, sender: operator }, ...tokenCalls)
   const transferOf = (symbol: string, from: Hex, to: Hex, amount: string): TokenTransfer => {
-    return { token: findToken(symbol).address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
+    return { token: tokenOf(symbol).address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
   }
   const transferWithMemo = (symbol: string, amount: string, memo: string): DeferredTransaction => {
-    const transfer = transferOf(symbol, custodian, debtor, amount)
-    return () => addMemo(buildTransfer(transfer, operator), transfer, encodeMemo(memo))
+    const transfer = { ...transferOf(symbol, custodian, debtor, amount), memo: encodeMemo(memo) }
+    return () => buildTransfer(transfer, operator)
   }
   const seize = (symbol: string, amount: string, memo: string): DeferredTransaction => {
-    const transfer = transferOf(symbol, debtor, custodian, amount)
-    return () => addSeizure(buildTransfer(transfer, operator), transfer, encodeMemo(memo))
+    const transfer = { ...transferOf(symbol, debtor, custodian, amount), memo: encodeMemo(memo) }
+    return () => buildSeizure(transfer, operator)
   }
   const moveLateToken = (from: Hex, to: Hex, amount: string): DeferredTransaction => {
     const transfer = transferOf(lateToken.symbol, from, to, amount)
@@ -105,15 +101,15 @@ const createScript = ({ custodian, operator, debtor }: Actors): readonly ScriptE
     [112, () => callToken('INTCc', calls.changeContractUri('https://example.invalid/intcc/2'))],
     [120, () => transferWithMemo('METAc', '3', 'settlement 2043')],
     [128, ({ number }) => callToken('CRCLc', calls.announce(meetingAnnouncement(number)))],
-    [136, () => callToken('MSTRc', calls.changeMultiplier(findToken('MSTRc').multiplier))],
+    [136, () => callToken('MSTRc', calls.changeMultiplier(tokenOf('MSTRc').multiplier))],
     [144, () => callToken('INTCc', calls.changeSupplyCap(parseUnits('1000000', TOKEN_DECIMALS)))],
     [152, ({ timestampOf }) => callToken('AMZNc', calls.scheduleMultiplier('40', timestampOf(200)))],
     [160, () => moveLateToken(debtor, custodian, '40')],
     [168, () => seize('METAc', '16.25', 'court order 17/2026')],
     [176, () => callToken('AMZNc', calls.cancelSchedule)],
-    [184, (cycle) => dividend(cycle, 'reversed', 'The dividend is taken back', findToken('GOOGLc').multiplier)],
-    [192, () => callToken('AMZNc', calls.changeMultiplier(findToken('AMZNc').multiplier))],
-    [204, () => callToken('SNDKc', calls.changeName(findToken('SNDKc').name), calls.changeSymbol('SNDKc'))],
+    [184, (cycle) => dividend(cycle, 'reversed', 'The dividend is taken back', tokenOf('GOOGLc').multiplier)],
+    [192, () => callToken('AMZNc', calls.changeMultiplier(tokenOf('AMZNc').multiplier))],
+    [204, () => callToken('SNDKc', calls.changeName(tokenOf('SNDKc').name), calls.changeSymbol('SNDKc'))],
     [216, () => callToken('INTCc', calls.changeSupplyCap(NO_CAP))],
     [232, () => moveLateToken(custodian, ZERO_ADDRESS, '5000')],
     [240, () => callToken('INTCc', calls.changeMetadata('transfer_agent', ''))],
@@ -122,7 +118,7 @@ const createScript = ({ custodian, operator, debtor }: Actors): readonly ScriptE
 
 const freezeFeed = (operator: Hex): readonly ScriptEntry[] => {
   const { symbol, fromBlock, untilBlock } = frozenFeed
-  const { address } = findToken(symbol)
+  const { address } = tokenOf(symbol)
   return [
     [fromBlock, () => buildFeedFreeze(address, operator, true)],
     [untilBlock, () => buildFeedFreeze(address, operator, false)],
@@ -137,9 +133,3 @@ const meetingAnnouncement = (cycle: number) => ({
   description: 'Annual meeting of shareholders',
   uri: 'https://example.invalid/crclc/meeting',
 })
-
-const findToken = (symbol: string) => {
-  const token = [...tokens, lateToken].find((candidate) => candidate.symbol === symbol)
-  if (!token) throw new Error(`no token ${symbol}`)
-  return token
-}

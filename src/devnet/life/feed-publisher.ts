@@ -3,6 +3,7 @@ import type { Hex } from '../../lib/hex.ts'
 import { nonceKey, type StateValues, writeValue } from '../chain/account-state.ts'
 import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
+import { addressFrom } from '../chain/hashes.ts'
 import {
   buildRoundTransaction,
   type DevnetFeed,
@@ -13,18 +14,18 @@ import {
   observedAt,
 } from '../tokens/feeds.ts'
 import type { NavRound, ReadNav } from './nav-curve.ts'
-import { actorAddress } from './trading-cycle.ts'
+import { CYCLE_BLOCKS } from './trading-cycle.ts'
 
 /** Publishes each new round of a feed on chain, in the first block that starts after it. */
 export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav) => {
   const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
-  const transmitterOf = ({ token }: DevnetFeed) => actorAddress(seed, `transmitter ${token.symbol}`)
+  const transmitterOf = ({ token }: DevnetFeed) => addressFrom(seed, `transmitter ${token.symbol}`)
   return {
-    stateAfter: (block: number): StateValues =>
-      new Map([
-        ...feedValuesAt(readNav, blockStartMs(block)),
-        ...roundsAt(readNav, blockStartMs(block)).map(({ feed, round }) => [nonceKey(transmitterOf(feed)), round.round] as const),
-      ]),
+    stateAtStart: (cycle: number): StateValues => {
+      const startMs = blockStartMs(cycle * CYCLE_BLOCKS)
+      const nonces = roundsAt(readNav, startMs).map(({ feed, round }) => [nonceKey(transmitterOf(feed)), round.round] as const)
+      return new Map([...feedValuesAt(readNav, startMs), ...nonces])
+    },
     transactions: (block: number): readonly DeferredTransaction[] =>
       roundsAt(readNav, blockStartMs(block))
         .filter(({ updatedAtMs }) => updatedAtMs > blockStartMs(block - 1))

@@ -1,4 +1,5 @@
-import type { DevnetPool } from '../tokens/devnet-pools.ts'
+import { memoized } from '../../lib/bounded-map.ts'
+import { type DevnetPool, pools } from '../tokens/devnet-pools.ts'
 import { tokens } from '../tokens/issued-tokens.ts'
 import { createNavCurve, type ReadNav } from './nav-curve.ts'
 import { seededRandom } from './seeded-random.ts'
@@ -21,12 +22,7 @@ const PRICE_DIGITS = 10
 export const createPoolPrice = (seed: string): ReadPoolPrice => {
   // A curve continues from its last reading, so the present and the next opening have a curve each.
   const [readHeld, readNext] = [createNavCurve(seed), createNavCurve(seed)]
-  const phases = new Map<string, number>()
-  const phaseOf = (id: string): number => {
-    const phase = phases.get(id) ?? seededRandom(seed, 'premium', id)() * 2 * Math.PI
-    phases.set(id, phase)
-    return phase
-  }
+  const phaseOf = memoized(pools.length, (id: string) => seededRandom(seed, 'premium', id)() * 2 * Math.PI)
   return (pool, atMs, draw) => {
     const { elapsed, endMs } = weekendAt(atMs)
     const held = referenceOf(readHeld, pool, atMs)

@@ -2,13 +2,15 @@ import type { Hex } from '../../lib/hex.ts'
 import type { StateValues } from '../chain/account-state.ts'
 import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
-import { type DevnetPool, poolContract, pools, rootOfPrice } from '../tokens/devnet-pools.ts'
+import { addressFrom } from '../chain/hashes.ts'
+import { type DevnetPool, poolContract, pools } from '../tokens/devnet-pools.ts'
 import { poolValues } from '../tokens/pool-storage.ts'
+import { rootOfPrice } from '../tokens/sqrt-price.ts'
 import { buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
 import { tokenBalanceKey } from '../tokens/token-storage.ts'
 import type { ReadPoolPrice } from './pool-price.ts'
 import { drawCount, pick, seededRandom } from './seeded-random.ts'
-import { actorAddress, CYCLE_BLOCKS, senderValues } from './trading-cycle.ts'
+import { CYCLE_BLOCKS, cycleOf, senderValues } from './trading-cycle.ts'
 
 /** Average number of swaps for each transaction of the market. */
 const SWAP_SHARE = 0.1
@@ -47,7 +49,7 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
       ]),
     transactions: (block: number, flashblock: number): readonly DeferredTransaction[] => {
       if (block < 1) return []
-      const cycle = Math.floor((block - 1) / CYCLE_BLOCKS)
+      const cycle = cycleOf(block)
       const scheduled = byFlashblock.get(((block - 1) % CYCLE_BLOCKS) * flashblocksPerBlock + flashblock) ?? []
       return scheduled.map((swap) => buildSwap(swap.pool, trader, { sqrtPriceX96: rootAfter(cycle, swap) }))
     },
@@ -60,7 +62,7 @@ export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoo
   return { stateAtStart: () => values, transactions: () => [] }
 }
 
-export const traderOf = (seed: string): Hex => actorAddress(seed, 'swap trader')
+export const traderOf = (seed: string): Hex => addressFrom(seed, 'swap trader')
 
 /** Returns the greatest number of tokens that the trader and the pools hold together. */
 export const swappableSupplyOf = (token: Hex): bigint =>

@@ -1,12 +1,13 @@
-import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
+import { addressFrom } from '../chain/hashes.ts'
 import { feedValues, testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'
-import { initialTokenValues, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../tokens/token-storage.ts'
+import { initialTokenValues, tokenBalanceKey } from '../tokens/token-storage.ts'
 import { TEST_CYCLE_S, type TestCycle, type TestStep, testSchedule } from './test-token-schedule.ts'
-import { actorAddress, OPENING_ETHER } from './trading-cycle.ts'
+import { CYCLE_BLOCKS, OPENING_ETHER } from './trading-cycle.ts'
 
 type DueStep = Pick<TestStep, 'isLast'> & { transaction: DeferredTransaction; timeMs: number }
 
@@ -16,9 +17,9 @@ const NO_ROUND = { round: 0n, answer: 0n, startedAt: 0n, updatedAt: 0n }
 /** Runs the schedule of the test token by block time. */
 export const createTestTokenLife = (seed: string, blockMs: number) => {
   const actors = {
-    holder: actorAddress(seed, 'test holder'),
-    partner: actorAddress(seed, 'test partner'),
-    issuer: actorAddress(seed, 'test issuer'),
+    holder: addressFrom(seed, 'test holder'),
+    partner: addressFrom(seed, 'test partner'),
+    issuer: addressFrom(seed, 'test issuer'),
   }
   const timeOf = (block: number): number => GENESIS_MS + block * blockMs
   const blockSecondAt = (timeMs: number): number => Math.floor(timeOf(Math.ceil((timeMs - GENESIS_MS) / blockMs)) / 1_000)
@@ -40,8 +41,8 @@ export const createTestTokenLife = (seed: string, blockMs: number) => {
   const usage = new Map<string, bigint>()
   execute(usage, stepsBetween(GENESIS_MS, GENESIS_MS + CYCLE_MS, actors))
 
-  const stateAfter = (block: number): StateValues => {
-    const timeMs = timeOf(block)
+  const stateAtStart = (cycle: number): StateValues => {
+    const timeMs = timeOf(cycle * CYCLE_BLOCKS)
     // The state contains the last round of the previous run, so the previous run is executed too.
     const before = Math.max(0, cyclesBefore(timeMs) - 1)
     const values = initialValues(actors)
@@ -52,13 +53,12 @@ export const createTestTokenLife = (seed: string, blockMs: number) => {
     execute(values, stepsBetween(GENESIS_MS + before * CYCLE_MS, timeMs, actors))
     return values
   }
+  const dueIn = (block: number, isLast: boolean): readonly DeferredTransaction[] =>
+    stepsBetween(timeOf(block - 1), timeOf(block), actors).flatMap((step) => (step.isLast === isLast ? [step.transaction] : []))
   return {
-    stateAfter,
-    transactions: (block: number): Record<'first' | 'last', readonly DeferredTransaction[]> => {
-      const due = stepsBetween(timeOf(block - 1), timeOf(block), actors)
-      const pick = (isLast: boolean) => due.flatMap((step) => (step.isLast === isLast ? [step.transaction] : []))
-      return { first: pick(false), last: pick(true) }
-    },
+    stateAtStart,
+    transactions: (block: number) => dueIn(block, false),
+    lastTransactions: (block: number) => dueIn(block, true),
   }
 }
 
@@ -78,8 +78,6 @@ const stepsBetween = (afterMs: number, untilMs: number, actors: Omit<TestCycle, 
 const initialValues = ({ holder }: Omit<TestCycle, 'startS'>): Map<string, bigint> =>
   new Map([
     ...initialTokenValues(testToken),
-    [codeKey(testToken.address), TOKEN_CODE],
-    [supplyKey(testToken.address), testToken.supply],
     [tokenBalanceKey(testToken.address, holder), testToken.supply],
     ...feedValues(testFeed, NO_ROUND),
   ])

@@ -4,7 +4,7 @@ import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
 import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
 import * as calls from '../tokens/token-calls.ts'
-import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
+import { buildSeizure, buildTransfer, encodeMemo } from '../tokens/token-transfers.ts'
 
 /** Length of a run of the test token's schedule. A run begins at each full ten minutes of the hour, by block time. */
 export const TEST_CYCLE_S = 600
@@ -26,6 +26,15 @@ export type TestStep = {
   isLast?: boolean
 }
 
+/** Parties of a movement, and who sends its transaction. */
+type Route = (cycle: TestCycle) => { from: Hex; to: Hex; sender: Hex }
+
+const forth: Route = ({ holder, partner }) => ({ from: holder, to: partner, sender: holder })
+const back: Route = ({ holder, partner }) => ({ from: partner, to: holder, sender: partner })
+const seizure: Route = ({ holder, partner, issuer }) => ({ from: partner, to: holder, sender: issuer })
+const mint: Route = ({ holder, issuer }) => ({ from: ZERO_ADDRESS, to: holder, sender: issuer })
+const burn: Route = ({ holder, issuer }) => ({ from: holder, to: ZERO_ADDRESS, sender: issuer })
+
 const at = (minute: number, second: number): number => minute * 60 + second
 
 /** Age of a round that is older than the round before it, and than the default of NAV_STALE_AFTER. */
@@ -43,7 +52,7 @@ export const regularSteps: readonly TestStep[] = [
       atS: at(minute, second),
       what: index % 2 === 0 ? 'A transfer of 1' : 'The transfer of 1 back',
       messages: ['transfer'],
-      plan: index % 2 === 0 ? transfer('1') : transferBack('1'),
+      plan: move('1', index % 2 === 0 ? forth : back),
     })),
   ),
   ...roundMinutes.map((minute) => ({
@@ -59,19 +68,19 @@ export const singleSteps: readonly TestStep[] = [
     atS: at(1, 10),
     what: 'A transfer of 5 is pre-confirmed and never sealed',
     messages: ['transfer', 'retract not_sealed'],
-    plan: (cycle) => () => ({ ...buildTransfer(forth(cycle, '5'), cycle.holder), sealedAs: 'dropped' }),
+    plan: (cycle) => (context) => ({ ...move('5', forth)(cycle)(context), sealedAs: 'dropped' }),
     isLast: true,
   },
   {
     atS: at(2, 10),
     what: 'A transfer is pre-confirmed as 3 and sealed as 4',
     messages: ['transfer', 'amend'],
-    plan: (cycle) => () => {
-      const { logs, writes } = buildTransfer(forth(cycle, '4'), cycle.holder)
-      return { ...buildTransfer(forth(cycle, '3'), cycle.holder), sealedAs: { logs, writes } }
+    plan: (cycle) => (context) => {
+      const { logs, writes } = move('4', forth)(cycle)(context)
+      return { ...move('3', forth)(cycle)(context), sealedAs: { logs, writes } }
     },
   },
-  { atS: at(2, 40), what: 'A transfer of 4 back', messages: ['transfer'], plan: transferBack('4') },
+  { atS: at(2, 40), what: 'A transfer of 4 back', messages: ['transfer'], plan: move('4', back) },
   {
     atS: at(3, 10),
     what: 'A split is announced: the multiplier becomes 2 at minute 4',
@@ -91,21 +100,20 @@ export const singleSteps: readonly TestStep[] = [
   { atS: at(4, 40), what: 'That schedule is cancelled', messages: ['multiplier cancelled'], plan: call(calls.cancelSchedule) },
   { atS: at(5, 10), what: 'Transfers and mints are paused', messages: ['pause paused'], plan: call(calls.pause(PAUSED_FEATURES)) },
   { atS: at(5, 50), what: 'They continue', messages: ['pause unpaused'], plan: call(calls.unpause(PAUSED_FEATURES)) },
-  { atS: at(6, 10), what: 'A mint of 100', messages: ['mint', 'token changed'], plan: mint('100') },
+  { atS: at(6, 10), what: 'A mint of 100', messages: ['mint', 'token changed'], plan: move('100', mint) },
   {
     atS: at(6, 25),
     what: 'A transfer of 10 with a memo',
     messages: ['transfer'],
-    plan: (cycle) => () => addMemo(buildTransfer(forth(cycle, '10'), cycle.holder), forth(cycle, '10'), encodeMemo('invoice 7')),
+    plan: move('10', forth, encodeMemo('invoice 7')),
   },
   {
     atS: at(6, 40),
     what: 'These 10 are seized',
     messages: ['seize'],
-    plan: (cycle) => () =>
-      addSeizure(buildTransfer(back(cycle, '10'), cycle.issuer), back(cycle, '10'), encodeMemo('court order 1')),
+    plan: move('10', seizure, encodeMemo('court order 1'), buildSeizure),
   },
-  { atS: at(6, 55), what: 'A burn of 100', messages: ['burn', 'token changed'], plan: burn('100') },
+  { atS: at(6, 55), what: 'A burn of 100', messages: ['burn', 'token changed'], plan: move('100', burn) },
   {
     atS: at(7, 10),
     what: 'The multiplier is 1 again, at once',
@@ -132,36 +140,12 @@ function call(tokenCall: calls.TokenCall): Plan {
   return ({ issuer }) => calls.buildTokenCall({ token: testToken.address, sender: issuer }, tokenCall)
 }
 
-function transfer(amount: string): Plan {
-  return (cycle) => () => buildTransfer(forth(cycle, amount), cycle.holder)
-}
-
-function transferBack(amount: string): Plan {
-  return (cycle) => () => buildTransfer(back(cycle, amount), cycle.partner)
-}
-
-function mint(amount: string): Plan {
-  return ({ holder, issuer }) =>
-    () =>
-      buildTransfer(tokens(amount, ZERO_ADDRESS, holder), issuer)
-}
-
-function burn(amount: string): Plan {
-  return ({ holder, issuer }) =>
-    () =>
-      buildTransfer(tokens(amount, holder, ZERO_ADDRESS), issuer)
-}
-
-function forth({ holder, partner }: TestCycle, amount: string): TokenTransfer {
-  return tokens(amount, holder, partner)
-}
-
-function back({ holder, partner }: TestCycle, amount: string): TokenTransfer {
-  return tokens(amount, partner, holder)
-}
-
-function tokens(amount: string, from: Hex, to: Hex): TokenTransfer {
-  return { token: testToken.address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
+function move(amount: string, route: Route, memo?: Hex, build = buildTransfer): Plan {
+  return (cycle) => {
+    const { sender, ...parties } = route(cycle)
+    const raw = parseUnits(amount, TOKEN_DECIMALS)
+    return () => build({ token: testToken.address, raw, memo, ...parties }, sender)
+  }
 }
 
 /** Publishes a round. Its number follows its time, since the number of earlier rounds is unknown without a replay. */

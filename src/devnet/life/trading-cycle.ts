@@ -1,10 +1,11 @@
+import { memoized } from '../../lib/bounded-map.ts'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
-import { digest } from '../chain/hashes.ts'
+import { addressFrom } from '../chain/hashes.ts'
 import type { DevnetToken } from '../tokens/issued-tokens.ts'
-import { initialTokenValues, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../tokens/token-storage.ts'
+import { initialTokenValues, tokenBalanceKey } from '../tokens/token-storage.ts'
 import { buildApproval, buildTransfer, gasByKind } from '../tokens/token-transfers.ts'
 import { drawCount, pick, type RandomSource, seededRandom } from './seeded-random.ts'
 
@@ -35,12 +36,11 @@ export const cycleOf = (block: number): number => Math.floor((block - 1) / CYCLE
  * a chain can start at any cycle without a replay from block 0.
  */
 export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings) => {
-  const accounts = Array.from({ length: ACCOUNTS }, (_, index) => actorAddress(seed, `account ${index}`))
-  const custodian = actorAddress(seed, 'custodian')
-  const issuer = actorAddress(seed, 'issuer')
+  const accounts = Array.from({ length: ACCOUNTS }, (_, index) => addressFrom(seed, `account ${index}`))
+  const custodian = addressFrom(seed, 'custodian')
+  const issuer = addressFrom(seed, 'issuer')
   const initialBalances = dealSupply(seed, tokens, [custodian, ...accounts], settings)
   const trades = drawTrades(seededRandom(seed, 'acts'), tokens, accounts, settings)
-  const tradesByCycle = new Map<number, readonly (readonly SizedTrade[])[]>()
 
   const toTransaction =
     ({ token, kind, from, to, raw }: SizedTrade): DeferredTransaction =>
@@ -49,14 +49,9 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
       return kind === 'approval' ? buildApproval(transfer) : buildTransfer(transfer, kind === 'transfer' ? from : issuer)
     }
 
-  const tradesOfCycle = (cycle: number) => {
-    const cached = tradesByCycle.get(cycle)
-    if (cached) return cached
-    if (tradesByCycle.size >= CYCLES_BOUND) tradesByCycle.delete(Math.min(...tradesByCycle.keys()))
-    const sizedTrades = drawAmounts(seededRandom(seed, 'tide', cycle), trades, initialBalances)
-    tradesByCycle.set(cycle, sizedTrades)
-    return sizedTrades
-  }
+  const tradesOfCycle = memoized(CYCLES_BOUND, (cycle: number) =>
+    drawAmounts(seededRandom(seed, 'tide', cycle), trades, initialBalances),
+  )
 
   const transactions = (block: number, flashblock: number): readonly DeferredTransaction[] => {
     if (block < 1) return []
@@ -75,8 +70,6 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
   const stateAtStart = (cycle: number): StateValues => {
     const values = new Map<string, bigint>()
     for (const token of tokens) {
-      values.set(codeKey(token.address), TOKEN_CODE)
-      values.set(supplyKey(token.address), token.supply)
       for (const [key, value] of initialTokenValues(token)) values.set(key, value)
       for (const [account, raw] of initialBalances.get(token) ?? [])
         values.set(tokenBalanceKey(token.address, account), BigInt(raw))
@@ -97,8 +90,6 @@ export const senderValues = (account: Hex, cycle: number, { count, gas }: { coun
     [nonceKey(account), BigInt(count) * BigInt(cycle)],
     [etherKey(account), OPENING_ETHER - BigInt(gas) * GAS_PRICE * BigInt(cycle)],
   ] as const
-
-export const actorAddress = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
 
 /** Returns the trade that undoes a trade. An approval of zero undoes an approval. */
 const reversed = <A extends Trade>(trade: A): A => {

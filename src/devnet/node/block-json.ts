@@ -1,4 +1,5 @@
 import { keccak256 } from 'viem/utils'
+import { memoized } from '../../lib/bounded-map.ts'
 import { type Hex, quantity, ZERO_WORD } from '../../lib/hex.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import type { DevnetBlock, DevnetLog, DevnetTransaction } from '../chain/chain-types.ts'
@@ -101,24 +102,18 @@ const rootOf = (block: DevnetBlock, rootName: string): Hex =>
 
 const dataSizeOf = (block: DevnetBlock) => block.transactions.reduce((sum, { input }) => sum + 110 + input.length / 2, 0)
 
-const BLOOM_CACHE_BOUND = 10_000
-const bloomBitsCache = new Map<Hex, readonly number[]>()
+const BLOOM_BITS_BOUND = 10_000
 
-/** Returns the three bits, of the 2,048 in a bloom filter, that an address or topic sets. Results are cached. */
-const bloomBitsOf = (bytes: Hex): readonly number[] => {
-  const cached = bloomBitsCache.get(bytes)
-  if (cached) return cached
-  if (bloomBitsCache.size >= BLOOM_CACHE_BOUND) bloomBitsCache.clear()
+/** Returns the three bits, of the 2,048 in a bloom filter, that an address or topic sets. */
+const bloomBitsOf = memoized(BLOOM_BITS_BOUND, (bytes: Hex): readonly number[] => {
   const hash = keccak256(bytes)
-  const bits = [0, 4, 8].map((at) => Number.parseInt(hash.slice(2 + at, 6 + at), 16) & 2_047)
-  bloomBitsCache.set(bytes, bits)
-  return bits
-}
+  return [0, 4, 8].map((at) => Number.parseInt(hash.slice(2 + at, 6 + at), 16) & 2_047)
+})
 
 const bloomOf = (logs: readonly DevnetLog[]): Hex => {
   const bloom = Buffer.alloc(256)
   for (const { address, topics } of logs)
-    for (const bit of [address, ...topics].flatMap(bloomBitsOf))
+    for (const bit of [address, ...topics].flatMap((bytes) => bloomBitsOf(bytes)))
       bloom[255 - (bit >> 3)] = (bloom[255 - (bit >> 3)] ?? 0) | (1 << (bit & 7))
   return `0x${bloom.toString('hex')}`
 }

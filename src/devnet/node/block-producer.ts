@@ -1,15 +1,10 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { DeferredTransaction, DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome } from '../chain/chain-types.ts'
+import type { DeferredTransaction, DevnetBlock, DevnetTransaction, TransactionOutcome } from '../chain/chain-types.ts'
 import type { FaultController } from '../faults/fault-controller.ts'
 import type { createChances } from '../faults/recurring-faults.ts'
 import type { ScriptedChain } from '../scripted-chain.ts'
 import type { DevnetSockets } from './node-sockets.ts'
 import type { Replica } from './replica.ts'
-
-/** Limit of flashblocks that wait to be pushed. Above it the oldest one is lost, as from the buffer of a node. */
-const DELAYED_BOUND = 10_000
-
-type DelayedFlashblock = { blockNumber: number; newLogs: readonly DevnetLog[]; pendingLogs: readonly DevnetLog[] }
 
 type BlockProducerInputs = {
   scriptedChain: ScriptedChain
@@ -21,41 +16,17 @@ type BlockProducerInputs = {
 }
 
 /** Makes flashblocks, seals and reorganisations, and pushes each to the sockets. */
-export const createBlockProducer = ({
-  scriptedChain,
-  replica,
-  faultController,
-  chances,
-  sockets,
-  onChange,
-}: BlockProducerInputs) => {
-  const { faults } = faultController
-  const delayed: DelayedFlashblock[] = []
-  let heldLogs: readonly DevnetLog[] = []
-
-  const pushDueFlashblocks = () => {
-    const newestDueBlock = scriptedChain.chain.pending.number - faults.pushDelayBlocks
-    const firstNotDue = delayed.findIndex(({ blockNumber }) => blockNumber > newestDueBlock)
-    const due = delayed.splice(0, firstNotDue < 0 ? delayed.length : firstNotDue)
-    for (const flashblock of due) pushFlashblock(flashblock)
-  }
-  const pushFlashblock = ({ newLogs, pendingLogs }: DelayedFlashblock) => {
-    const end = faults.holdsLastLog && newLogs.length > 0 ? -1 : undefined
-    sockets.announceFlashblock([...heldLogs, ...newLogs.slice(0, end)], pendingLogs.slice(0, end))
-    heldLogs = end ? newLogs.slice(end) : []
-  }
+export const createBlockProducer = (inputs: BlockProducerInputs) => {
+  const { scriptedChain, replica, faultController, chances, sockets, onChange } = inputs
+  /** Returns the new logs. */
   const makeFlashblock = (transactions: readonly DeferredTransaction[]) => {
     const { number, flashblocks } = scriptedChain.chain.pending
     const newLogs = scriptedChain.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
-    const isLost = newLogs.length > 0 && faultController.losesFlashblock()
+    const isLost = newLogs.length > 0 && faultController.consume('lostFlashes')
     const shownBlock = replica.preconfirmed
     // A pending block that no longer changes has no new logs.
-    if (!isLost && shownBlock?.number === number) {
-      const pendingLogs = [...shownBlock.logs]
-      delayed.push({ blockNumber: shownBlock.number, newLogs: pendingLogs.slice(pendingLogs.length - newLogs.length), pendingLogs })
-      if (delayed.length > DELAYED_BOUND) delayed.shift()
-    }
-    pushDueFlashblocks()
+    if (!isLost && shownBlock?.number === number)
+      sockets.announceFlashblock(shownBlock.logs.slice(shownBlock.logs.length - newLogs.length), shownBlock.logs)
     onChange()
     return newLogs
   }
@@ -72,14 +43,12 @@ export const createBlockProducer = ({
       return outcome === 'kept' ? chances.atSeal(transaction) : outcome
     })
     sockets.announceBlock(block)
-    pushDueFlashblocks()
-    const keptBlocks = scriptedChain.chain.blocks.length - 1
-    if (faultController.shouldReorg()) replaceBlocks(Math.min(faults.reorgDepth, keptBlocks), faultController.outcomeOf)
-    const depth = chances.reorgDepthAfter(block.number)
-    if (depth > 0) replaceBlocks(Math.min(depth, keptBlocks), chances.inReorg)
+    const depth = Math.min(chances.reorgDepthAfter(block.number), scriptedChain.chain.blocks.length - 1)
+    if (depth > 0) replaceBlocks(depth, chances.inReorg)
     onChange()
     return block
   }
+  /** Replaces the `depth` newest blocks, without the `dropped` transactions. The next flashblock contains the `moved` ones. */
   const reorg = (depth: number, dropped: readonly Hex[] = [], moved: readonly Hex[] = []) =>
     replaceBlocks(depth, ({ hash }) => (moved.includes(hash) ? 'moved' : dropped.includes(hash) ? 'dropped' : 'kept'))
   return { makeFlashblock, seal, reorg }

@@ -1,22 +1,14 @@
-import type { Abi } from 'viem'
-import {
-  type DecodeFunctionDataReturnType,
-  decodeFunctionData,
-  encodeAbiParameters,
-  parseAbi,
-  parseAbiParameters,
-} from 'viem/utils'
+import { encodeAbiParameters, parseAbiParameters, toFunctionSelector } from 'viem/utils'
 import { z } from 'zod'
 import { type Hex, toLowerHex, toWord } from '../../lib/hex.ts'
 import { AddressParam, BlockParam, Calldata } from '../../protocol/json-rpc-methods.ts'
 import { codeKey, storageKey } from '../chain/account-state.ts'
 import type { ExecutionContext } from '../chain/chain-types.ts'
-import { isTokenFirst, pools } from '../tokens/devnet-pools.ts'
+import { type DevnetPool, isTokenFirst, pools } from '../tokens/devnet-pools.ts'
 import { FEED_CODE, FEED_DECIMALS, readFeedState, readNewestRound } from '../tokens/feeds.ts'
 import { isFeedFrozen, REGISTRY_CODE } from '../tokens/oracle-registry.ts'
 import { MANAGER_CODE, POOL_CODE, poolLiquidityKey, readPoolState } from '../tokens/pool-storage.ts'
 import * as storage from '../tokens/token-storage.ts'
-import { TOKEN_CODE } from '../tokens/token-storage.ts'
 import { CallError } from './json-rpc.ts'
 import { type DevnetNode, resolveStateBlock } from './node-blocks.ts'
 
@@ -25,28 +17,11 @@ export const CallParams = z.tuple([
   BlockParam.default('latest'),
 ])
 
-const tokenAbi = parseAbi([
-  'function uiMultiplier() view returns (uint256)',
-  'function multiplier() view returns (uint256)',
-  'function newUIMultiplier() view returns (uint256)',
-  'function effectiveAt() view returns (uint256)',
-  'function pausedFeatures() view returns (uint8[])',
-])
-const feedAbi = parseAbi([
-  'function aggregator() view returns (address)',
-  'function phaseId() view returns (uint16)',
-  'function decimals() view returns (uint8)',
-  'function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)',
-])
-const poolAbi = parseAbi([
-  'function slot0() view',
-  'function liquidity() view returns (uint128)',
-  'function token0() view returns (address)',
-  'function token1() view returns (address)',
-  'function fee() view returns (uint24)',
-])
-const managerAbi = parseAbi(['function extsload(bytes32 slot) view returns (bytes32)'])
-const registryAbi = parseAbi(['function getOracleParams(address token) view returns (uint256, bool)'])
+/** Answers a call of one function of a contract. */
+type View = (context: ExecutionContext, callee: Hex, calldata: Hex) => Hex
+
+const bySelector = (views: Readonly<Record<string, View>>): ReadonlyMap<string, View> =>
+  new Map(Object.entries(views).map(([signature, view]) => [toFunctionSelector(signature), view]))
 
 const featuresType = parseAbiParameters('uint8[]')
 const roundDataType = parseAbiParameters('uint80, int256, uint256, uint256, uint80')
@@ -57,30 +32,21 @@ const oracleParamsType = parseAbiParameters('uint256, bool')
 
 /** Number of bits below the phase in the round number of a proxy. */
 const PHASE_SHIFT = 64n
+/** Length of calldata with one argument: 0x, a selector of four bytes, and a word. */
+const ONE_ARGUMENT_CHARS = 2 + 8 + 64
 
 export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: z.infer<typeof CallParams>): Hex => {
   if (!node.calls) throw new CallError(-32601, 'rpc method is not whitelisted', 403)
   return answerCall(contextAt(node, blockId), toLowerHex(to), toLowerHex(data ?? input ?? '0x'))
 }
 
-/** Answers a call of a contract. An address without code answers `0x`. */
-export const answerCall = (context: ExecutionContext, callee: Hex, calldata: Hex): Hex => {
-  switch (context.readState(codeKey(callee))) {
-    case 0n:
-      return '0x'
-    case TOKEN_CODE:
-      return answerTokenCall(context, callee, calldata)
-    case FEED_CODE:
-      return answerFeedCall(context, callee, calldata)
-    case POOL_CODE:
-      return answerPoolCall(context, callee, calldata)
-    case MANAGER_CODE:
-      return toWord(context.readState(storageKey(callee, decodeCall(managerAbi, calldata).args[0])))
-    case REGISTRY_CODE:
-      return answerRegistryCall(context, calldata)
-    default:
-      throw revertError()
-  }
+/** Answers a call of a contract. An address without code answers `0x`, and an unknown function reverts. */
+export const answerCall: View = (context, callee, calldata) => {
+  const code = context.readState(codeKey(callee))
+  if (code === 0n) return '0x'
+  const view = viewsByCode.get(code)?.get(calldata.slice(0, 10))
+  if (!view) throw revertError()
+  return view(context, callee, calldata)
 }
 
 /** Returns state and time of one block, because a multiplier depends on both. */
@@ -92,77 +58,82 @@ const contextAt = (node: DevnetNode, blockId: string): ExecutionContext => {
   return { readState: (key) => replica.chain.valueAt(key, stateBlock), timestamp: block.timestamp }
 }
 
-const answerTokenCall = ({ readState, timestamp }: ExecutionContext, token: Hex, data: Hex): Hex => {
-  switch (decodeCall(tokenAbi, data).functionName) {
-    case 'uiMultiplier':
-    case 'multiplier':
-      return toWord(storage.multiplierAt(readState, token, timestamp))
-    case 'newUIMultiplier':
-      return toWord(
-        storage.isScheduled(readState, token, timestamp)
-          ? readState(storage.scheduledMultiplierKey(token))
-          : storage.multiplierAt(readState, token, timestamp),
-      )
-    case 'effectiveAt':
-      return toWord(readState(storage.effectiveAtKey(token)))
-    case 'pausedFeatures':
-      return encodeAbiParameters(featuresType, [storage.unpackFeatures(readState(storage.pausedFeaturesKey(token)))])
-  }
-}
-
-const answerFeedCall = ({ readState }: ExecutionContext, proxy: Hex, data: Hex): Hex => {
-  const { aggregator, phase } = readFeedState(readState, proxy)
-  switch (decodeCall(feedAbi, data).functionName) {
-    case 'aggregator':
-      return toWord(aggregator)
-    case 'phaseId':
-      return toWord(BigInt(phase))
-    case 'decimals':
-      return toWord(BigInt(FEED_DECIMALS))
-    case 'latestRoundData': {
-      const { round, answer, startedAt, updatedAt } = readNewestRound(readState, aggregator)
-      const proxyRound = (BigInt(phase) << PHASE_SHIFT) | round
-      return encodeAbiParameters(roundDataType, [proxyRound, answer, startedAt, updatedAt, proxyRound])
-    }
-  }
-}
-
-/** Answers a call of a Uniswap v3 pool or of a Slipstream pool. */
-const answerPoolCall = ({ readState }: ExecutionContext, address: Hex, data: Hex): Hex => {
-  const pool = pools.find(({ id }) => id === address)
-  if (!pool) throw revertError()
-  const [token0, token1] = isTokenFirst(pool) ? [pool.token, pool.currency.address] : [pool.currency.address, pool.token]
-  switch (decodeCall(poolAbi, data).functionName) {
-    case 'slot0': {
-      const { sqrtPriceX96, tick } = readPoolState(readState, pool)
-      return pool.kind === 'slipstream'
-        ? encodeAbiParameters(slipstreamStateType, [sqrtPriceX96, tick, 0, 1, 1, true])
-        : encodeAbiParameters(v3StateType, [sqrtPriceX96, tick, 0, 1, 1, 0, true])
-    }
-    case 'liquidity':
-      return toWord(readState(poolLiquidityKey(pool)))
-    case 'token0':
-      return toWord(token0)
-    case 'token1':
-      return toWord(token1)
-    case 'fee':
-      return toWord(BigInt(pool.fee))
-  }
-}
-
-const answerRegistryCall = ({ readState, timestamp }: ExecutionContext, data: Hex): Hex => {
-  const token = toLowerHex(decodeCall(registryAbi, data).args[0])
-  if (readState(codeKey(token)) !== TOKEN_CODE) throw revertError()
-  return encodeAbiParameters(oracleParamsType, [storage.multiplierAt(readState, token, timestamp), isFeedFrozen(readState, token)])
-}
-
 const revertError = () => new CallError(3, 'execution reverted')
 
-/** Decodes a call. Reverts for an unknown function or argument. */
-const decodeCall = <const Functions extends Abi>(abi: Functions, data: Hex): DecodeFunctionDataReturnType<Functions> => {
-  try {
-    return decodeFunctionData({ abi, data })
-  } catch {
-    throw revertError()
+const readMultiplier: View = ({ readState, timestamp }, token) => toWord(storage.multiplierAt(readState, token, timestamp))
+
+const tokenViews = bySelector({
+  'uiMultiplier()': readMultiplier,
+  'multiplier()': readMultiplier,
+  'newUIMultiplier()': (context, token, calldata) =>
+    storage.isScheduled(context.readState, token, context.timestamp)
+      ? toWord(context.readState(storage.scheduledMultiplierKey(token)))
+      : readMultiplier(context, token, calldata),
+  'effectiveAt()': ({ readState }, token) => toWord(readState(storage.effectiveAtKey(token))),
+  'pausedFeatures()': ({ readState }, token) =>
+    encodeAbiParameters(featuresType, [storage.unpackFeatures(readState(storage.pausedFeaturesKey(token)))]),
+})
+
+const feedViews = bySelector({
+  'aggregator()': ({ readState }, proxy) => toWord(readFeedState(readState, proxy).aggregator),
+  'phaseId()': ({ readState }, proxy) => toWord(BigInt(readFeedState(readState, proxy).phase)),
+  'decimals()': () => toWord(BigInt(FEED_DECIMALS)),
+  'latestRoundData()': ({ readState }, proxy) => {
+    const { aggregator, phase } = readFeedState(readState, proxy)
+    const { round, answer, startedAt, updatedAt } = readNewestRound(readState, aggregator)
+    const proxyRound = (BigInt(phase) << PHASE_SHIFT) | round
+    return encodeAbiParameters(roundDataType, [proxyRound, answer, startedAt, updatedAt, proxyRound])
+  },
+})
+
+const ofPool =
+  (answer: (pool: DevnetPool, context: ExecutionContext) => Hex): View =>
+  (context, address) => {
+    const pool = pools.find(({ id }) => id === address)
+    if (!pool) throw revertError()
+    return answer(pool, context)
   }
+
+/** Functions of a Uniswap v3 pool and of a Slipstream pool. */
+const poolViews = bySelector({
+  'slot0()': ofPool((pool, { readState }) => {
+    const { sqrtPriceX96, tick } = readPoolState(readState, pool)
+    return pool.kind === 'slipstream'
+      ? encodeAbiParameters(slipstreamStateType, [sqrtPriceX96, tick, 0, 1, 1, true])
+      : encodeAbiParameters(v3StateType, [sqrtPriceX96, tick, 0, 1, 1, 0, true])
+  }),
+  'liquidity()': ofPool((pool, { readState }) => toWord(readState(poolLiquidityKey(pool)))),
+  'token0()': ofPool((pool) => toWord(isTokenFirst(pool) ? pool.token : pool.currency.address)),
+  'token1()': ofPool((pool) => toWord(isTokenFirst(pool) ? pool.currency.address : pool.token)),
+  'fee()': ofPool(({ fee }) => toWord(BigInt(fee))),
+})
+
+const managerViews = bySelector({
+  'extsload(bytes32)': ({ readState }, manager, calldata) => toWord(readState(storageKey(manager, argumentOf(calldata)))),
+})
+
+const registryViews = bySelector({
+  'getOracleParams(address)': ({ readState, timestamp }, _, calldata) => {
+    const token: Hex = `0x${argumentOf(calldata).slice(-40)}`
+    if (readState(codeKey(token)) !== storage.TOKEN_CODE) throw revertError()
+    return encodeAbiParameters(oracleParamsType, [
+      storage.multiplierAt(readState, token, timestamp),
+      isFeedFrozen(readState, token),
+    ])
+  },
+})
+
+/** Returns the argument of a function that has one. Reverts if the calldata is too short. */
+const argumentOf = (calldata: Hex): Hex => {
+  if (calldata.length < ONE_ARGUMENT_CHARS) throw revertError()
+  return `0x${calldata.slice(10, ONE_ARGUMENT_CHARS)}`
 }
+
+/** Functions of the contracts by selector, by the code of the contract. */
+const viewsByCode = new Map([
+  [storage.TOKEN_CODE, tokenViews],
+  [FEED_CODE, feedViews],
+  [POOL_CODE, poolViews],
+  [MANAGER_CODE, managerViews],
+  [REGISTRY_CODE, registryViews],
+])

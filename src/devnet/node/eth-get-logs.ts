@@ -11,9 +11,6 @@ type BlockPosition = number | 'pending'
 export const readLogs = (node: DevnetNode, filter: Filter): readonly DevnetLog[] => {
   const { fromBlock, toBlock, blockHash } = filter
   if (blockHash) {
-    if (node.faultController.faults.strictFilters && (fromBlock || toBlock)) {
-      throw new CallError(-32602, 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other')
-    }
     const logs = logsOfBlock(node, toLowerHex(blockHash)).filter(logMatcher(filter))
     if (logs.length > 0 && node.faultController.consume('emptyLogs')) return []
     return checkResultCount(node, logs)

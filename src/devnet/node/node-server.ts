@@ -3,12 +3,11 @@ import { createServer, type Server, STATUS_CODES } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { getRequestListener, type HttpBindings } from '@hono/node-server'
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import { type Context, Hono } from 'hono'
+import { getRequestListener } from '@hono/node-server'
+import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { WebSocketServer } from 'ws'
-import type { Faults, HttpRefusal } from '../faults/faults.ts'
+import type { Faults } from '../faults/faults.ts'
 import { CallError, errorReply, handleRequest, type RpcHandler } from './json-rpc.ts'
 import { type DevnetSockets, SOCKETS_BOUND } from './node-sockets.ts'
 
@@ -44,18 +43,16 @@ export const closeServer = async (server: Server): Promise<void> => {
 
 const notJson = new CallError(-32600, 'content type must be application/json', 415)
 
-const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServerInputs): Hono<{ Bindings: HttpBindings }> => {
-  const app = new Hono<{ Bindings: HttpBindings }>()
-  app.use(async (c, next) => {
+const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServerInputs): Hono => {
+  const app = new Hono()
+  app.use(async (_, next) => {
     if (faults.delayMs > 0) await wait(faults.delayMs, undefined, { ref: false })
     await next()
-    if (faults.hangs) await new Promise(() => {})
-    if (faults.cutBody) await sendHalfOfBody(c)
   })
 
   app.get('/v1/tokenized-stocks', () => {
     onRequest('list')
-    return faults.list ? refusalResponse(faults.list, errorRecord(faults.list.status)) : json(200, readListBody())
+    return faults.list ? json(faults.list.status, errorRecord(faults.list.status)) : json(200, readListBody())
   })
   app.all('/v1/tokenized-stocks', () => json(405, errorRecord(405), { allow: 'GET' }))
 
@@ -64,7 +61,7 @@ const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServer
   for (const path of ['/', '/rpc']) {
     app.post(path, bodyLimit({ maxSize: BODY_BOUND_BYTES, onError: tooLarge }), async (c) => {
       onRequest('post')
-      if (faults.rpc) return refusalResponse(faults.rpc, errorReply(errorOfStatus(faults.rpc.status)).text)
+      if (faults.rpc) return json(faults.rpc.status, errorReply(errorOfStatus(faults.rpc.status)).text)
       const type = c.req.header('content-type')?.split(';')[0]?.trim()
       const isJson = type === 'application/json'
       const { status, text } = isJson ? handleRequest(await c.req.text(), selectNode()) : errorReply(notJson)
@@ -78,17 +75,6 @@ const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServer
   return app
 }
 
-const sendHalfOfBody = async (c: Context<{ Bindings: HttpBindings }>): Promise<void> => {
-  const { status } = c.res
-  const body = Buffer.from(await c.res.arrayBuffer())
-  const { outgoing } = c.env
-  outgoing.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length })
-  outgoing.write(body.subarray(0, body.length / 2), () => outgoing.destroy())
-  // Clears the response first. Otherwise Hono would copy the marker, not recognise the copy, and send a response too.
-  c.res = undefined
-  c.res = RESPONSE_ALREADY_SENT
-}
-
 const acceptSockets = (server: Server, { sockets, faults, onRequest }: DevnetServerInputs): void => {
   // `autoPong` is off because a frozen node sends no pongs. `DevnetSockets` tracks the clients.
   const options = { noServer: true, clientTracking: false, perMessageDeflate: false, autoPong: false }
@@ -97,7 +83,7 @@ const acceptSockets = (server: Server, { sockets, faults, onRequest }: DevnetSer
     socket.on('error', () => socket.destroy())
     onRequest('socket')
     const refusal = faults.sockets ?? (sockets.size < SOCKETS_BOUND ? undefined : { status: 503 })
-    if (refusal) socket.end(upgradeRefusalText(refusal), () => socket.destroy())
+    if (refusal) socket.end(upgradeRefusalText(refusal.status), () => socket.destroy())
     else webSocketServer.handleUpgrade(request, socket, head, (opened) => sockets.accept(opened))
   })
 }
@@ -105,17 +91,8 @@ const acceptSockets = (server: Server, { sockets, faults, onRequest }: DevnetSer
 const json = (status: number, text: string, headers: Record<string, string> = {}): Response =>
   new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } })
 
-const refusalResponse = ({ status, body, ...refusal }: HttpRefusal, text: string): Response =>
-  json(status, body ?? text, retryAfterHeader(refusal))
-
-const retryAfterHeader = ({ retryAfterSeconds }: Pick<HttpRefusal, 'retryAfterSeconds'>): Record<string, string> =>
-  retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
-
-const upgradeRefusalText = ({ status, body = '', ...refusal }: HttpRefusal): string => {
-  const headers = { connection: 'close', 'content-length': Buffer.byteLength(body), ...retryAfterHeader(refusal) }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n${lines.join('')}\r\n${body}`
-}
+const upgradeRefusalText = (status: number): string =>
+  `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`
 
 const errorRecord = (code: number, message = STATUS_CODES[code] ?? 'unexpected error'): string =>
   JSON.stringify({ code, message, details: [] })

@@ -46,12 +46,9 @@ export const createStockList = (tokens: readonly DevnetToken[], readRecord: (tok
           symbol === symbolOrAddress || contract_address?.toLowerCase() === symbolOrAddress.toLowerCase(),
       ),
     )
-    if (!entry) throw new Error(`${symbolOrAddress} is not listed`)
-    return entry
-  }
-  const entryOfSymbol = (symbol: string): ListEntry => {
-    const entry = entries.find((candidate) => servedRecords(candidate).some((record) => record.symbol === symbol))
-    return entry ?? entries.find(({ issuedAs }) => issuedAs === symbol) ?? findEntry(symbol)
+    const found = entry ?? entries.find(({ issuedAs }) => issuedAs === symbolOrAddress)
+    if (!found) throw new Error(`${symbolOrAddress} is not listed`)
+    return found
   }
   const body = () => JSON.stringify({ tokens: entries.flatMap(servedRecords).map(withExactMultiplier) })
 
@@ -77,7 +74,7 @@ export const createStockList = (tokens: readonly DevnetToken[], readRecord: (tok
     },
     /** Returns the lower-case address of the token that has this symbol on the list, or was issued under it. */
     addressOf: (symbol: string): Hex => {
-      const [record] = servedRecords(entryOfSymbol(symbol))
+      const [record] = servedRecords(findEntry(symbol))
       if (!record?.contract_address) throw new Error(`${symbol} has no address`)
       return toLowerHex(record.contract_address)
     },

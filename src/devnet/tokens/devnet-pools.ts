@@ -1,7 +1,6 @@
 import type { Hex } from '../../lib/hex.ts'
-import { digest } from '../chain/hashes.ts'
-import { type DevnetToken, TOKEN_DECIMALS, tokens } from './issued-tokens.ts'
-import { sqrtPriceOf } from './sqrt-price.ts'
+import { addressFrom, digest } from '../chain/hashes.ts'
+import { type DevnetToken, TOKEN_DECIMALS, tokenOf } from './issued-tokens.ts'
 
 /** The currency of every pool. Its address is between those of the tokens, so that it is first in some pools, second in others. */
 const usdc = { symbol: 'USDC', address: '0xb2000000000000000000007a5e2f8c0d4b6191e3', decimals: 6 } as const
@@ -51,14 +50,12 @@ const poolRows: readonly PoolRow[] = [
 /** Relative change of the root of a price when the price rises by 1 %. */
 const ROOT_MOVE = Math.sqrt(1.01) - 1
 
-const poolAddress = (...parts: readonly string[]): Hex => `0x${digest('pool', ...parts).slice(2, 42)}`
-
-const poolManager = poolAddress('manager')
+const poolManager = addressFrom('pool', 'manager')
 
 const toPool = ({ address, symbol, nav = 1 }: DevnetToken, [, kind, fee, depth, averagePrice = nav]: PoolRow): DevnetPool => ({
   token: address,
   kind,
-  id: kind === 'uniswap_v4' ? digest('pool', symbol, kind) : poolAddress(symbol, kind),
+  id: kind === 'uniswap_v4' ? digest('pool', symbol, kind) : addressFrom('pool', symbol, kind),
   manager: kind === 'uniswap_v4' ? poolManager : null,
   currency: usdc,
   symbol,
@@ -70,18 +67,13 @@ const toPool = ({ address, symbol, nav = 1 }: DevnetToken, [, kind, fee, depth, 
 const liquidityOf = (price: number, depth: number): bigint =>
   BigInt(Math.round((depth * 10 ** usdc.decimals) / (Math.sqrt(price * 10 ** (usdc.decimals - TOKEN_DECIMALS)) * ROOT_MOVE)))
 
-export const pools: readonly DevnetPool[] = poolRows.flatMap((row) =>
-  tokens.filter(({ symbol }) => symbol === row[0]).map((token) => toPool(token, row)),
-)
+export const pools: readonly DevnetPool[] = poolRows.map((row) => toPool(tokenOf(row[0]), row))
 
 /** The contract that stores the pool, and sends and receives the tokens of its swaps. */
 export const poolContract = ({ id, manager }: DevnetPool): Hex => manager ?? id
 
 /** Whether the stock is the first token of the pool, which orders its two tokens by address. */
 export const isTokenFirst = ({ token, currency }: DevnetPool): boolean => BigInt(token) < BigInt(currency.address)
-
-export const rootOfPrice = (pool: DevnetPool, price: string): bigint =>
-  sqrtPriceOf(price, { isTokenFirst: isTokenFirst(pool), tokenDecimals: TOKEN_DECIMALS, currencyDecimals: pool.currency.decimals })
 
 /** Value of the relay's setting POOLS. */
 export const poolsText: string = pools

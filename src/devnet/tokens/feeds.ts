@@ -4,7 +4,7 @@ import { codeKey, type ReadState, type StateValues, storageKey, writeValue } fro
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
 import { aggregatorAbi, aggregatorLog } from './contract-abis.ts'
-import { type DevnetToken, testToken, tokens } from './issued-tokens.ts'
+import { type DevnetToken, testToken, tokenOf } from './issued-tokens.ts'
 import { gasByKind } from './token-transfers.ts'
 
 export const FEED_DECIMALS = 8
@@ -40,18 +40,13 @@ const feedRows: readonly FeedRow[] = [
   ['TSLAc', '0xFaf869185383a24F8cb00e27BdA6b63B9905DCb4', '0x0288234d9311C33BE6c3a34b051bff8A799dAA82'],
 ]
 
-export const testFeed: DevnetFeed = {
-  token: testToken,
-  proxy: '0x7e570000000000000000000000000000feed0001',
-  aggregator: '0x7e570000000000000000000000000000feed0002',
-  phase: 1,
+const toFeed = ([symbol, proxy, aggregator, phase = 1]: FeedRow): DevnetFeed => {
+  return { token: tokenOf(symbol), proxy: toLowerHex(proxy), aggregator: toLowerHex(aggregator), phase }
 }
+export const feeds: readonly DevnetFeed[] = feedRows.map(toFeed)
 
-export const feeds: readonly DevnetFeed[] = feedRows.flatMap(([symbol, proxy, aggregator, phase = 1]) =>
-  tokens
-    .filter((token) => token.symbol === symbol)
-    .map((token) => ({ token, proxy: toLowerHex(proxy), aggregator: toLowerHex(aggregator), phase })),
-)
+const [TEST_PROXY, TEST_AGGREGATOR] = ['0x7e570000000000000000000000000000feed0001', '0x7e570000000000000000000000000000feed0002']
+export const testFeed = toFeed([testToken.symbol, TEST_PROXY, TEST_AGGREGATOR])
 
 // A proxy packs its phase and that phase's aggregator into slot 2. An aggregator stores its newest round in slots 0 to 3.
 const PHASE_BITS = 16n

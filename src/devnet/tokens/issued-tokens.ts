@@ -42,29 +42,7 @@ const multipliers: Readonly<Record<string, string>> = {
   METAc: '1.000313792289598084',
 }
 
-/** The token that is on the list for only a part of each cycle. */
-export const lateToken: DevnetToken = {
-  contractAddress: '0xB20000000000000000000031e5a2C5b3c5DfE1A7',
-  address: '0xb20000000000000000000031e5a2c5b3c5dfe1a7',
-  symbol: 'NFLXc',
-  name: 'Netflix',
-  isin: 'US64110L1061',
-  supply: 0n,
-  multiplier: '1',
-}
-
-/** A token that is not a stock, with a fixed schedule, for authors of clients. It is on the list only with a calendar. */
-export const testToken: DevnetToken = {
-  contractAddress: '0xb2000000000000000000007E57000000000007E5',
-  address: '0xb2000000000000000000007e57000000000007e5',
-  symbol: 'TESTc',
-  name: 'Test token, not a stock',
-  isin: 'ZZTESTTOKEN2',
-  supply: 1_000_000n * 10n ** BigInt(TOKEN_DECIMALS),
-  multiplier: '1',
-}
-
-export const tokens: readonly DevnetToken[] = tokenRows.map(([contractAddress, symbol, name, isin, supply, nav]) => ({
+const toToken = ([contractAddress, symbol, name, isin, supply, nav]: TokenRow): DevnetToken => ({
   contractAddress,
   address: toLowerHex(contractAddress),
   symbol,
@@ -73,4 +51,20 @@ export const tokens: readonly DevnetToken[] = tokenRows.map(([contractAddress, s
   supply: BigInt(Math.round(supply * 10 ** TOKEN_DECIMALS)),
   multiplier: multipliers[symbol] ?? '1',
   nav,
-}))
+})
+
+export const tokens: readonly DevnetToken[] = tokenRows.map(toToken)
+
+/** The token that is on the list for only a part of each cycle. */
+export const lateToken = toToken(['0xB20000000000000000000031e5a2C5b3c5DfE1A7', 'NFLXc', 'Netflix', 'US64110L1061', 0])
+
+const TEST_CONTRACT = '0xb2000000000000000000007E57000000000007E5'
+/** A token that is not a stock, with a fixed schedule, for authors of clients. It is on the list only with a calendar. */
+export const testToken = toToken([TEST_CONTRACT, 'TESTc', 'Test token, not a stock', 'ZZTESTTOKEN2', 1_000_000])
+
+/** Returns the token that was issued under a symbol. */
+export const tokenOf = (symbol: string): DevnetToken => {
+  const token = [...tokens, lateToken, testToken].find((issued) => issued.symbol === symbol)
+  if (!token) throw new Error(`no token ${symbol}`)
+  return token
+}

@@ -2,11 +2,11 @@ import { toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
 import { codeKey, mappingSlot, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
-import { digest } from '../chain/hashes.ts'
+import { addressFrom } from '../chain/hashes.ts'
 import { gasByKind } from './token-transfers.ts'
 
 /** The contract that says whether the feed of a token is frozen. */
-export const oracleRegistry: Hex = `0x${digest('oracle registry').slice(2, 42)}`
+export const oracleRegistry: Hex = addressFrom('oracle registry')
 
 export const REGISTRY_CODE = 0x6083n
 

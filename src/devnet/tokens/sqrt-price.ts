@@ -1,4 +1,6 @@
 import { parseUnits } from 'viem/utils'
+import { type DevnetPool, isTokenFirst } from './devnet-pools.ts'
+import { TOKEN_DECIMALS } from './issued-tokens.ts'
 
 export const Q96 = 2n ** 96n
 /** Number of decimals of a price, more than any test needs. */
@@ -7,13 +9,10 @@ const PRICE_DECIMALS = 18
 const ESTIMATE_ERROR = 2 ** -50
 
 /** Returns the root of the ratio of a pool's second currency to its first, in units of 2^-96, for a price of the token. */
-export const sqrtPriceOf = (
-  price: string,
-  { isTokenFirst, tokenDecimals, currencyDecimals }: { isTokenFirst: boolean; tokenDecimals: number; currencyDecimals: number },
-): bigint => {
-  const currencyUnits = parseUnits(price, PRICE_DECIMALS) * 10n ** BigInt(currencyDecimals)
-  const tokenUnits = 10n ** BigInt(PRICE_DECIMALS + tokenDecimals)
-  const [first, second] = isTokenFirst ? [tokenUnits, currencyUnits] : [currencyUnits, tokenUnits]
+export const rootOfPrice = (pool: DevnetPool, price: string): bigint => {
+  const currencyUnits = parseUnits(price, PRICE_DECIMALS) * 10n ** BigInt(pool.currency.decimals)
+  const tokenUnits = 10n ** BigInt(PRICE_DECIMALS + TOKEN_DECIMALS)
+  const [first, second] = isTokenFirst(pool) ? [tokenUnits, currencyUnits] : [currencyUnits, tokenUnits]
   if (first <= 0n || second <= 0n) throw new Error(`a price is above zero, not ${price}`)
   return squareRoot((second * Q96 * Q96) / first)
 }

@@ -2,9 +2,9 @@ import { toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
 import { type StateWrite, writeValue } from '../chain/account-state.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
-import { type DevnetPool, isTokenFirst, poolContract, rootOfPrice } from './devnet-pools.ts'
+import { type DevnetPool, isTokenFirst, poolContract } from './devnet-pools.ts'
 import { packPoolState, poolLiquidityKey, poolStateKey, readPoolState } from './pool-storage.ts'
-import { Q96 } from './sqrt-price.ts'
+import { Q96, rootOfPrice } from './sqrt-price.ts'
 import { buildTransfer } from './token-transfers.ts'
 
 const SWAP = toFunctionSelector('swap(address,bool,int256,uint160,bytes)')

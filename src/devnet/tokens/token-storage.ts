@@ -1,6 +1,6 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
-import { mappingSlot, type ReadState, type StateValues, storageKey } from '../chain/account-state.ts'
+import { codeKey, mappingSlot, type ReadState, type StateValues, storageKey } from '../chain/account-state.ts'
 import type { DevnetToken } from './issued-tokens.ts'
 
 /** The code of every tokenized stock: only a marker, because the chain itself implements the token. */
@@ -34,8 +34,10 @@ export const parseMultiplier = (text: string): bigint => {
   return multiplier
 }
 
-export const initialTokenValues = ({ address, name, symbol, multiplier }: DevnetToken): StateValues =>
+export const initialTokenValues = ({ address, name, symbol, supply, multiplier }: DevnetToken): StateValues =>
   new Map([
+    [codeKey(address), TOKEN_CODE],
+    [supplyKey(address), supply],
     [multiplierKey(address), parseMultiplier(multiplier)],
     [nameKey(address), packText(name)],
     [symbolKey(address), packText(symbol)],

@@ -17,23 +17,26 @@ const selectors = {
 export const gasByKind = { transfer: 46_109, mint: 51_240, burn: 33_872, approval: 46_343, other: 60_000 } as const
 
 /** A mint is from the zero address, a burn is to it. */
-export type TokenTransfer = { token: Hex; from: Hex; to: Hex; raw: bigint }
+export type TokenTransfer = { token: Hex; from: Hex; to: Hex; raw: bigint; memo?: Hex | undefined }
 
 const add = (raw: bigint) => (balance: bigint) => balance + raw
 // Stays at zero or above: a fault may have dropped the transaction that gave the holder the tokens.
 const take = (raw: bigint) => (balance: bigint) => (balance < raw ? 0n : balance - raw)
 const raiseTo = (raw: bigint) => (balance: bigint) => (balance < raw ? raw : balance)
 
-export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: Hex): UnsignedTransaction => {
+export const buildTransfer = ({ token, from, to, raw, memo }: TokenTransfer, sender: Hex): UnsignedTransaction => {
   const isMint = from === ZERO_ADDRESS
   const isBurn = to === ZERO_ADDRESS
   const kind = isMint ? 'mint' : isBurn ? 'burn' : 'transfer'
   return {
     from: sender,
     to: token,
-    input: encodeCall(selectors[kind], isBurn ? from : to, raw),
+    input: memo ? tokenInput('transferWithMemo', [to, raw, memo]) : encodeCall(selectors[kind], isBurn ? from : to, raw),
     gasUsed: gasByKind[kind],
-    logs: [{ address: token, topics: [TRANSFER, toWord(from), toWord(to)], data: toWord(raw) }],
+    logs: [
+      { address: token, topics: [TRANSFER, toWord(from), toWord(to)], data: toWord(raw) },
+      ...(memo ? [tokenLog(token, 'Memo', { caller: sender, memo })] : []),
+    ],
     writes: [
       { key: isMint ? supplyKey(token) : tokenBalanceKey(token, from), change: isMint ? add(raw) : take(raw) },
       { key: isBurn ? supplyKey(token) : tokenBalanceKey(token, to), change: isBurn ? take(raw) : add(raw) },
@@ -44,22 +47,16 @@ export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: H
 /** Encodes a memo as 32 bytes. */
 export const encodeMemo = (text: string): Hex => stringToHex(text, { size: 32 })
 
-export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
-  ...transfer,
-  input: tokenInput('transferWithMemo', [to, raw, memo]),
-  logs: [...transfer.logs, tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo })],
-})
-
-/** Turns a transfer into a seizure, which the holder did not send. */
-export const addSeizure = (transfer: UnsignedTransaction, { from, to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
-  ...transfer,
-  input: tokenInput('seizeWithMemo', [from, to, raw, memo]),
-  logs: [
-    ...transfer.logs,
-    tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo }),
-    tokenLog(transfer.to, 'Seized', { caller: transfer.from, from, to, amount: raw }),
-  ],
-})
+/** Builds a transfer that the holder did not send. */
+export const buildSeizure = (transfer: TokenTransfer, sender: Hex): UnsignedTransaction => {
+  const { from, to, raw, memo } = transfer
+  const transaction = buildTransfer(transfer, sender)
+  return {
+    ...transaction,
+    input: tokenInput('seizeWithMemo', [from, to, raw, memo]),
+    logs: [...transaction.logs, tokenLog(transfer.token, 'Seized', { caller: sender, from, to, amount: raw })],
+  }
+}
 
 export const senderOf = ({ from }: TokenTransfer, custodian: Hex): Hex => (from === ZERO_ADDRESS ? custodian : from)
 
@@ -85,9 +82,9 @@ export const buildLogsTransaction = (sender: Hex, logs: readonly EmittedLog[]): 
  * Builds a transfer that always succeeds, for tests. The holder first receives the missing tokens, without a log. If the
  * address is no token, it becomes one.
  */
-export const buildFundedTransfer = (transfer: TokenTransfer, sender: Hex): UnsignedTransaction => {
+export const buildFundedTransfer = (transfer: TokenTransfer, sender: Hex, build = buildTransfer): UnsignedTransaction => {
   const { token, from, raw } = transfer
-  const transaction = buildTransfer(transfer, sender)
+  const transaction = build(transfer, sender)
   const writes: StateWrite[] = [{ key: codeKey(token), change: () => TOKEN_CODE }]
   if (from !== ZERO_ADDRESS) writes.push({ key: tokenBalanceKey(token, from), change: raiseTo(raw) })
   return { ...transaction, writes: [...writes, ...transaction.writes] }

@@ -1,6 +1,6 @@
 import { adviceFor } from '../../lib/flags.ts'
 import { nearestName } from '../../lib/nearest-name.ts'
-import { oneLine } from '../../lib/printable-text.ts'
+import { oneLine } from '../../lib/text.ts'
 import type { Texts } from './setting-sources.ts'
 import { flagOf, settingNames, settings } from './settings.ts'
 

@@ -9,7 +9,9 @@ export type NamedPool = {
   readonly token: string
   readonly currency: string | null
   readonly kind: 'uniswap_v3' | 'uniswap_v4' | 'slipstream'
+  /** Address of the pool; in Uniswap v4 the 32 bytes that name it in its manager. */
   readonly id: Hex
+  /** The contract that holds all pools of Uniswap v4; null for other kinds of pools. */
   readonly manager: Hex | null
 }
 

@@ -1,4 +1,3 @@
-import { camelCaseOf } from '../../lib/camel-case.ts'
 import { requestedFaults } from '../../lib/fault-settings.ts'
 import {
   address,
@@ -17,6 +16,7 @@ import {
   url,
   urls,
 } from '../../lib/setting-readers.ts'
+import { camelCaseOf } from '../../lib/text.ts'
 import { anyFilter } from '../../protocol/parameters/value-filters.ts'
 import { keyEntries, keysFile, tokenSecret } from './api-key-settings.ts'
 import { feeds } from './feed-settings.ts'

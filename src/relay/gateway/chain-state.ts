@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Hex } from '../../lib/hex.ts'
-import { RECENT_BLOCKS_BOUND, WITHIN_REACH_BLOCKS } from '../chain/sealed/block-bounds.ts'
+import { RECENT_BLOCKS_BOUND, WITHIN_REACH_BLOCKS } from '../chain/blocks/block-bounds.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 
 /** The known state of the chain, and counts of its changes. Each change may invalidate cached answers. */

@@ -1,30 +1,27 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { type Hex, quantity } from '../../lib/hex.ts'
+import { quantity } from '../../lib/hex.ts'
 import { createRedactor } from '../../lib/redact.ts'
 import { parseShallowJson } from '../../lib/safe-json.ts'
-import { closeCodeOf } from '../../protocol/close-codes.ts'
-import { Refusal } from '../../protocol/refusal.ts'
+import type { Refusal } from '../../protocol/refusal.ts'
 import { routes } from '../../protocol/routes.ts'
 import type { ChainIdentity } from '../chain/rpc/chain-identity.ts'
 import { EndpointPool, type RawRequestFn } from '../chain/rpc/endpoint-pool.ts'
 import type { UpstreamError } from '../chain/rpc/upstream-error.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
-import type { KeyLimits } from '../config/api-key-settings.ts'
 import type { Config } from '../config/config.ts'
-import { ByteBudget } from '../edge/limits/byte-budget.ts'
-import type { ConnectionLimits } from '../edge/limits/connection-limits.ts'
-import type { SentTotals } from '../edge/limits/sent-totals.ts'
+import { Budget } from '../edge/limits/budget.ts'
+import { RateLimiter } from '../edge/limits/rate-limiter.ts'
+import { noUpstream } from '../edge/limits/refusals.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
-import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
-import type { WriteLine } from '../log-lines.ts'
+import type { EdgeContext } from '../edge/live/edge-context.ts'
+import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
 import type { Metrics } from '../metrics.ts'
 import { ChainState } from './chain-state.ts'
-import { RateLimiter } from './rate-limiter.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
-import { RpcHttpHandler } from './rpc-http-handler.ts'
-import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, RpcSockets } from './rpc-sockets.ts'
+import { createRpcHttpHandler } from './rpc-http-handler.ts'
+import { BATCH_BOUND } from './rpc-request-parser.ts'
+import { openRpcSession, type RpcContext } from './rpc-session.ts'
 import { SharedAnswers } from './shared-answers.ts'
 import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { readCall } from './validated-call.ts'
@@ -39,61 +36,42 @@ const HEAD_RETRY_MS = 50
 const FILTER_WEIGHT_BOUND = 50_000
 /** Number of random bytes in a subscription id, so that it differs from the ids of earlier processes. */
 const ID_PREFIX_BYTES = 12
-const COUNT_NAME = 'rpc'
 const NO_UPSTREAM = 'this process has no upstream (ROLE=edge): set UPSTREAM_RPC_URL, or ask another one'
-const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: ${NO_UPSTREAM}.`)
+const RPC_MESSAGE_BOUND_BYTES = 131_072
+/** Limit of the pieces in which the bytes of one message may arrive. */
+const RPC_CHUNKS_BOUND = 1_024
 
 type GatewayInputs = {
   readonly config: Config
   readonly chain: ChainIdentity
-  readonly current: { isListed(address: Hex): boolean; readonly hasTokens: boolean }
-  readonly connections: ConnectionLimits
+  readonly context: EdgeContext
   readonly sharedUsage?: SharedUsage | null
   readonly metrics: Metrics
-  readonly sentTotals: SentTotals
-  readonly addressOf: (incoming: IncomingMessage) => string
-  readonly limitsOf: (client: string) => KeyLimits | undefined
-  readonly now: () => number
-  readonly uptime: () => number
-  readonly random: () => number
-  readonly warn: WriteLine
 }
 
 /** The relay as a JSON-RPC node: forwards equal calls once, and sends logs and heads to subscribers. */
 export function openGateway(inputs: GatewayInputs) {
-  const { config, metrics, connections, addressOf, uptime, sharedUsage = null } = inputs
+  const { config, context, sharedUsage } = inputs
+  const { clients, keys, uptime, clientAddressOf: addressOf } = context
+  const limitsOf = (client: string) => keys?.limitsOf(client)
   const chainState = new ChainState()
   const answers = openAnswers(inputs, chainState)
   const subscriptions = openSubscriptions(inputs, answers, chainState)
-  const shared = {
+  const rpc: RpcContext = {
     backend: { answers, chainState },
-    rates: new RateLimiter(config.gateway.rpcRate, sharedUsage, inputs.limitsOf),
-    unsentBudget: new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
+    rates: new RateLimiter({ perSecond: config.gateway.rpcRate, atOnce: BATCH_BOUND, shared: sharedUsage, limitsOf }),
+    unsentBudget: new Budget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
     uptime,
-  }
-  const http = new RpcHttpHandler({ ...shared, addressOf })
-  const sockets = new RpcSockets({
-    ...shared,
+    addressOf,
+    clients,
     subscriptions,
-    filterBudget: new ByteBudget(Number.POSITIVE_INFINITY, FILTER_WEIGHT_BOUND),
-    connections,
+    filterBudget: new Budget(Number.POSITIVE_INFINITY, FILTER_WEIGHT_BOUND),
     maxBacklogBytes: config.edge.maxBacklogBytes,
+    heartbeatMs: config.edge.heartbeatMs,
     idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
-    connectionMetrics: {
-      opened: () => {
-        metrics.listeners.inc({ transport: 'rpc' })
-        sharedUsage?.change(COUNT_NAME, 1)
-      },
-      closed: (session, reason) => {
-        metrics.countDisconnect(session.transport, reason, closeCodeOf(reason))
-        inputs.sentTotals.end(session)
-        sharedUsage?.change(COUNT_NAME, -1)
-      },
-    },
-  })
-  const pingTimer = setInterval(() => void sockets.heartbeat(), config.edge.heartbeatMs)
+  }
   return {
-    routes: [{ id: 'rpc', handle: (incoming: IncomingMessage, outgoing: ServerResponse) => http.handle(incoming, outgoing) }],
+    routes: [{ id: 'rpc', handle: createRpcHttpHandler(rpc) }],
     webSocketRoutes: [
       {
         path: routes.rpc.path,
@@ -101,31 +79,27 @@ export function openGateway(inputs: GatewayInputs) {
         chunksBound: RPC_CHUNKS_BOUND,
         compresses: false,
         refusalFor: (address: string, forbidden: Refusal | null) =>
-          forbidden ?? (config.chain.upstreamRpcUrl.length === 0 ? noUpstream : sockets.refusalFor(address)),
+          forbidden ?? (config.chain.upstreamRpcUrl.length === 0 ? noUpstream(NO_UPSTREAM) : clients.refusal(address)),
         accept: (webSocket: ServerWebSocket, socket: Socket, { address }: { readonly address: string }) =>
-          sockets.accept(webSocket, socket, address),
+          openRpcSession(webSocket, new WebSocketOutlet(webSocket, socket), address, rpc),
       },
     ],
-    clientCount: () => sharedUsage?.count(COUNT_NAME) ?? sockets.connected.size,
-    connected: sockets.connected,
     onChainEvent: (event: ChainEvent): void => {
       chainState.receive(event)
       subscriptions.receive(event)
     },
-    disconnect: (clients: ReadonlySet<string>) => sockets.disconnect(clients),
-    drain: () => sockets.drain(),
-    close: () => clearInterval(pingTimer),
   } as const
 }
 
 /** A client's call must not stop the use of an endpoint that answers other calls. */
 const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_chain'
 
-function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): SharedAnswers {
+function openAnswers({ config, context, metrics, chain }: GatewayInputs, chainState: ChainState): SharedAnswers {
+  const { now, uptime, random, warn } = context
   const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [] } = config.chain
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
     if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
-    const rpc = new EndpointPool({ urls, ...ports, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
+    const rpc = new EndpointPool({ urls, chain, now, random, warn, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
     return (method, params) => {
       metrics.requestsForwarded.inc({ method })
       return rpc.requestRaw(method, params)
@@ -135,16 +109,16 @@ function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chain
     forward: openForwarder(upstreamRpcUrl),
     forwardReceipts: receiptsRpcUrl.length > 0 ? openForwarder(receiptsRpcUrl) : null,
     chainState,
-    chainId: () => ports.chain.id,
+    chainId: () => chain.id,
     redact: createRedactor([...upstreamRpcUrl, ...upstreamWsUrl, ...receiptsRpcUrl]),
     uptime,
   })
 }
 
-function openSubscriptions({ current }: GatewayInputs, answers: SharedAnswers, chainState: ChainState): Subscriptions {
+function openSubscriptions({ context }: GatewayInputs, answers: SharedAnswers, chainState: ChainState): Subscriptions {
   return new Subscriptions({
-    isListed: (address) => current.isListed(address),
-    hasList: () => current.hasTokens,
+    isListed: (address) => context.current.isListed(address),
+    hasList: () => context.current.hasTokens,
     delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
     readBlock: async (number) => {
       const call = readCall('eth_getBlockByNumber', [quantity(number), false], chainState)

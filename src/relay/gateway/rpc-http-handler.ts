@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { ByteBudget } from '../edge/limits/byte-budget.ts'
+import { Budget } from '../edge/limits/budget.ts'
+import { readBody } from '../edge/limits/request-body.ts'
 import { publicHeaders } from '../edge/transport/shared-headers.ts'
-import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './answer-rpc-body.ts'
-import { readBody } from './http-body.ts'
-import type { RateLimiter } from './rate-limiter.ts'
+import { answerBody, type Caller, errorReply, type Reply } from './answer-rpc-body.ts'
 import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 import { decodeText } from './rpc-request-parser.ts'
+import type { RpcContext } from './rpc-session.ts'
 
 const BODY_BOUND_BYTES = 524_288
 /** Limits of the bytes of all bodies that are being read at once, and of those of one client among them. */
@@ -17,44 +17,27 @@ const tooLarge = new RpcError(errorCodes.invalidRequest, `invalid request: a bod
 const noCapacity = limitExceeded('too many requests are being read at once; come back in a moment', 503)
 const HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store', ...publicHeaders } as const
 
-type Options = {
-  readonly backend: RpcBackend
-  readonly rates: RateLimiter
-  /** Counts the bytes of long answers that clients have not received yet. */
-  readonly unsentBudget: ByteBudget
-  readonly addressOf: (incoming: IncomingMessage) => string
-  readonly uptime: () => number
-}
+type HttpContext = Pick<RpcContext, 'backend' | 'rates' | 'unsentBudget' | 'addressOf' | 'uptime'>
 
-/** JSON-RPC over HTTP: one answer per body, with any content type. */
-export class RpcHttpHandler {
-  readonly #options: Options
-  readonly #bodies = new ByteBudget(BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES)
-
-  constructor(options: Options) {
-    this.#options = options
-  }
-
-  async handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const body = await readBody(incoming, BODY_BOUND_BYTES, this.#bodies, this.#options.addressOf(incoming))
-    if (body === 'gone') return
-    if (body === 'too_large') return this.#send(outgoing, errorReply(tooLarge), '')
-    if (body === 'no_room') return this.#send(outgoing, errorReply(noCapacity), '')
-    const { backend } = this.#options
-    const caller = this.#caller(incoming)
-    await answerBody(decodeText(body), backend, caller, (answer) => this.#send(outgoing, answer, caller.client, caller.waitMs))
-  }
-
-  #caller(incoming: IncomingMessage): Caller & { readonly waitMs: number } {
-    const { rates, unsentBudget, addressOf, uptime } = this.#options
+/** Makes the handler of JSON-RPC over HTTP: one answer per body, with any content type. */
+export function createRpcHttpHandler({ backend, rates, unsentBudget, addressOf, uptime }: HttpContext) {
+  const bodies = new Budget(BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES)
+  return async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const client = addressOf(incoming)
+    /** The time after which requests over the rate would be allowed. */
     let waitMs = 0
-    return {
+    const send = (reply: Reply): void => {
+      const release = () => unsentBudget.release(reply.reservedBytes, client)
+      if (outgoing.destroyed) return release()
+      outgoing.once('close', release)
+      sendReply(outgoing, reply, waitMs)
+    }
+    const body = await readBody(incoming, BODY_BOUND_BYTES, bodies, client)
+    if (body === 'gone') return
+    if (body === 'too_large') return send(errorReply(tooLarge))
+    if (body === 'no_room') return send(errorReply(noCapacity))
+    const caller: Caller = {
       client,
-      /** The time after which the refused requests would be allowed. */
-      get waitMs() {
-        return waitMs
-      },
       // An HTTP answer has one status, so one request over the rate refuses the whole batch.
       takeRate: (methods, prepaid) => {
         waitMs = rates.take(client, methods, uptime(), prepaid)
@@ -65,23 +48,16 @@ export class RpcHttpHandler {
       reserve: (bytes) => unsentBudget.reserve(bytes, client),
       hasHttpStatus: true,
     }
-  }
-
-  #send(outgoing: ServerResponse, { status, chunks, reservedBytes }: Reply, client: string, waitMs = 0): void {
-    if (reservedBytes > 0) whenClosed(outgoing, () => this.#options.unsentBudget.release(reservedBytes, client))
-    if (outgoing.destroyed) return
-    if (chunks.length === 0) return void outgoing.writeHead(204, HEADERS).end()
-    const retry = status === 429 || status === 503 ? { 'retry-after': retryAfter(waitMs) } : {}
-    outgoing.writeHead(status, { ...HEADERS, ...retry, 'content-length': byteLengthOf(chunks) })
-    if (reservedBytes === 0) return void outgoing.end(Buffer.concat(chunks))
-    for (const piece of chunks) outgoing.write(piece)
-    outgoing.end()
+    await answerBody(decodeText(body), backend, caller, send)
   }
 }
 
-const byteLengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, { length }) => sum + length, 0)
-
-function whenClosed(outgoing: ServerResponse, action: () => void): void {
-  if (outgoing.destroyed) action()
-  else outgoing.once('close', action)
+function sendReply(outgoing: ServerResponse, { status, chunks, reservedBytes }: Reply, waitMs: number): void {
+  if (chunks.length === 0) return void outgoing.writeHead(204, HEADERS).end()
+  const retry = status === 429 || status === 503 ? { 'retry-after': retryAfter(waitMs) } : {}
+  const length = chunks.reduce((sum, piece) => sum + piece.length, 0)
+  outgoing.writeHead(status, { ...HEADERS, ...retry, 'content-length': length })
+  if (reservedBytes === 0) return void outgoing.end(Buffer.concat(chunks))
+  for (const piece of chunks) outgoing.write(piece)
+  outgoing.end()
 }

@@ -1,10 +1,14 @@
+import type { IncomingMessage } from 'node:http'
 import type { CloseReason } from '../../protocol/close-codes.ts'
-import type { ByteBudget } from '../edge/limits/byte-budget.ts'
+import { Client } from '../edge/clients/client.ts'
+import type { Clients } from '../edge/clients/clients.ts'
+import type { Budget } from '../edge/limits/budget.ts'
+import type { RateLimiter } from '../edge/limits/rate-limiter.ts'
 import { wsFrame, wsHeader } from '../edge/transport/encode-message.ts'
-import type { ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
+import type { ServerWebSocket, WebSocketEvents, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
 import { answerBody, type Caller, type Reply, type RpcBackend } from './answer-rpc-body.ts'
-import type { RateLimiter } from './rate-limiter.ts'
 import { invalidParams, limitExceeded } from './rpc-error.ts'
+import { decodeText } from './rpc-request-parser.ts'
 import type { SubscriptionNotice } from './subscriptions/subscription-notice.ts'
 import type { Subscriptions } from './subscriptions/subscriptions.ts'
 
@@ -21,112 +25,104 @@ const OVER_RATE_BOUND = 1_000
 const BURST_BOUND_MS = 1_000
 /** Limit of the backlog during a burst, unless `maxBacklogBytes` is higher. */
 const BURST_BOUND_BYTES = 8 * 2 ** 20
-/** Limit of the time in which a client with a backlog reads nothing. Beyond it, the client is disconnected. */
-const STALLED_BOUND_MS = 60_000
+/** The WebSocket code for a client that may reconnect. */
+const TRY_AGAIN_LATER = 1_013
 
-export type RpcSessionContext = {
+/** The parts that JSON-RPC over HTTP and over WebSocket share. */
+export type RpcContext = {
   readonly backend: RpcBackend
+  readonly clients: Clients
   readonly subscriptions: Subscriptions
   readonly rates: RateLimiter
-  readonly filterBudget: ByteBudget
+  readonly filterBudget: Budget
   /** Counts the bytes of long answers that clients have not received yet. */
-  readonly unsentBudget: ByteBudget
+  readonly unsentBudget: Budget
   readonly maxBacklogBytes: number
+  readonly heartbeatMs: number
   readonly uptime: () => number
+  readonly addressOf: (incoming: IncomingMessage) => string
+  /** Begins the ids of all subscriptions of this process. */
   readonly idPrefix: string
 }
 
+/** Opens a session on a new WebSocket, or closes that if another process has accepted the last client that the limits allow. */
+export function openRpcSession(webSocket: ServerWebSocket, outlet: WebSocketOutlet, address: string, context: RpcContext): void {
+  const { clients } = context
+  const session = new RpcSession(webSocket, outlet, address, context)
+  webSocket.events = session
+  if (!clients.add(session)) return
+  clients.remove(session)
+  webSocket.close(TRY_AGAIN_LATER)
+}
+
 /** JSON-RPC over one WebSocket: calls, answers and subscriptions. */
-export class RpcSession {
-  readonly address: string
-  readonly transport = 'rpc'
-  readonly sent = null
-  readonly #context: RpcSessionContext
+class RpcSession extends Client implements WebSocketEvents {
+  readonly #context: RpcContext
   readonly #webSocket: ServerWebSocket
   readonly #outlet: WebSocketOutlet
-  /** Called once, as soon as the session ends. */
-  readonly #onEnd: (session: RpcSession, reason: CloseReason | 'client') => void
   readonly #queue: string[] = []
   #queuedChars = 0
   #inProgress = 0
   readonly #closeById = new Map<string, () => void>()
   #lastId = 0
   #overRateCount = 0
-  #isClosed = false
   #drainPromise: Promise<void> | null = null
-  /** Position in the output up to which bytes are never overdue: a client may read a long answer slowly. */
-  #graceUpTo = 0
-  /** Time since which the client has had too many overdue bytes; null if it has not. */
-  #behindSince: number | null = null
-  #lastTakenBytes = 0
-  #progressedAt: number
   readonly #caller: Caller
 
-  constructor(
-    webSocket: ServerWebSocket,
-    outlet: WebSocketOutlet,
-    address: string,
-    context: RpcSessionContext,
-    onEnd: (session: RpcSession, reason: CloseReason | 'client') => void,
-  ) {
-    this.address = address
-    this.#onEnd = onEnd
+  constructor(webSocket: ServerWebSocket, outlet: WebSocketOutlet, address: string, context: RpcContext) {
+    const { maxBacklogBytes, heartbeatMs, uptime } = context
+    // A disconnected subscriber cannot resume.
+    const patience = { maxBacklogBytes, patienceMs: BURST_BOUND_MS, atOnceBytes: Math.max(maxBacklogBytes, BURST_BOUND_BYTES) }
+    super({ transport: 'rpc', address, outlet, heartbeatMs, patience, uptime: uptime() })
     this.#context = context
     this.#webSocket = webSocket
     this.#outlet = outlet
-    this.#progressedAt = context.uptime()
     this.#caller = {
       client: address,
       takeRate: (methods, prepaid = 0) => methods.map((method, index) => this.#takeRate(method, index < prepaid ? 1 : 0)),
       isLocal: (method) => method === 'eth_subscribe' || method === 'eth_unsubscribe',
       runLocal: (method, params) => (method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params))),
-      reserve: (bytes) => !this.#isClosed && this.#context.unsentBudget.reserve(bytes, this.address),
+      reserve: (bytes) => !this.isGone && this.#context.unsentBudget.reserve(bytes, this.address),
       hasHttpStatus: false,
     }
   }
 
-  /** The bytes sent so far; 0 after the end, when they are part of a total. */
-  get sentBytes(): number {
-    return this.#isClosed ? 0 : this.#outlet.takenBytes
-  }
-
-  receive(text: string): void {
-    if (this.#isClosed) return
+  onMessage(data: unknown): void {
+    if (this.isGone) return
+    const text = data instanceof Buffer ? decodeText(data) : ''
     this.#queue.push(text)
     this.#queuedChars += text.length
-    if (this.#queuedChars > QUEUE_BOUND_CHARS && this.#queue.length > 1) return this.close('too_many_messages')
+    if (this.#queuedChars > QUEUE_BOUND_CHARS && this.#queue.length > 1) return this.#disconnect('too_many_messages')
     this.#answerNext()
   }
 
-  /** Counts a ping or an unrequested pong as a request. */
-  countControlFrame(): void {
+  /** A ping counts as a request, and so does a pong that was not requested. */
+  onPing(): void {
     this.#takeRate('')
   }
 
-  /** Pings the client, or disconnects it if it answered no ping or reads nothing. */
-  heartbeat(): void {
-    const { uptime } = this.#context
-    const { backlog, takenBytes } = this.#outlet
-    if (backlog === 0 || takenBytes !== this.#lastTakenBytes) this.#progressedAt = uptime()
-    this.#lastTakenBytes = takenBytes
-    if (uptime() - this.#progressedAt >= STALLED_BOUND_MS) this.close('too_slow')
+  onPong(): void {
+    if (!this.#outlet.receivePong()) this.#takeRate('')
+  }
+
+  onClose(): void {
+    this.#context.clients.remove(this)
+  }
+
+  override heartbeat(): CloseReason | null {
     // A ping would wait behind the backlog, and a pong is not read while reading is paused.
-    else if (backlog === 0 && !this.#webSocket.isPaused && this.#outlet.ping()) this.close('no_pong')
+    const mayPing = this.#outlet.backlog === 0 && !this.#webSocket.isPaused
+    return mayPing && this.#outlet.ping() ? 'no_pong' : null
   }
 
-  close(closeReason: CloseReason): void {
-    if (this.#isClosed) return
-    this.release(closeReason)
-    this.#outlet.end(closeReason, null)
-  }
-
-  release(reason: CloseReason | 'client' = 'client'): void {
-    if (this.#isClosed) return
-    this.#onEnd(this, reason)
-    this.#isClosed = true
+  override onGone(): void {
     this.#queue.length = 0
     for (const close of this.#closeById.values()) close()
     this.#closeById.clear()
+  }
+
+  #disconnect(reason: CloseReason): void {
+    this.#context.clients.disconnect(this, reason)
   }
 
   #answerNext(): void {
@@ -136,7 +132,7 @@ export class RpcSession {
       this.#inProgress += 1
       void this.#answer(text)
     }
-    if (this.#isClosed) return
+    if (this.isGone) return
     const isQueued = this.#queue.length > 0
     if (isQueued && !this.#webSocket.isPaused) this.#webSocket.pause()
     if (!isQueued && this.#webSocket.isPaused) this.#webSocket.resume()
@@ -159,12 +155,12 @@ export class RpcSession {
     const { rates, uptime } = this.#context
     const isAllowed = rates.take(this.address, [method], uptime(), prepaid) === 0
     this.#overRateCount = isAllowed ? 0 : this.#overRateCount + 1
-    if (this.#overRateCount > OVER_RATE_BOUND) this.close('too_many_messages')
+    if (this.#overRateCount > OVER_RATE_BOUND) this.#disconnect('too_many_messages')
     return isAllowed
   }
 
   #subscribe(params: unknown): string {
-    if (this.#isClosed) return 'null'
+    if (this.isGone) return 'null'
     if (this.#closeById.size >= SUBSCRIPTIONS_BOUND)
       throw limitExceeded(`a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`)
     this.#lastId += 1
@@ -199,26 +195,11 @@ export class RpcSession {
   }
 
   #notify(id: string, notice: SubscriptionNotice): void {
-    if (this.#isClosed) return
+    if (this.isGone) return
     // No bytes are sent before the end of the turn of the event loop, so only the first write of a turn is checked.
-    if (this.#outlet.cork() && this.#isTooSlow()) return this.close('too_slow')
+    if (this.#outlet.cork() && !this.#context.clients.mayWrite(this)) return
     this.#outlet.write(notice.bytes(id, encodeFrame))
-    const { takenBytes, backlog } = this.#outlet
-    if (notice.isLate && backlog <= BURST_BOUND_BYTES) this.#graceUpTo = takenBytes + backlog
-  }
-
-  #isTooSlow(): boolean {
-    const { maxBacklogBytes, uptime } = this.#context
-    const overdue = this.#overdueBytes
-    if (overdue <= maxBacklogBytes) this.#behindSince = null
-    else this.#behindSince ??= uptime()
-    const isBurst = this.#behindSince === null || uptime() - this.#behindSince < BURST_BOUND_MS
-    return !isBurst || overdue > Math.max(maxBacklogBytes, BURST_BOUND_BYTES)
-  }
-
-  get #overdueBytes(): number {
-    const { backlog, takenBytes } = this.#outlet
-    return backlog - Math.max(0, Math.min(backlog, this.#graceUpTo - takenBytes))
+    if (notice.isLate && this.#outlet.backlog <= BURST_BOUND_BYTES) this.excuseBacklog()
   }
 
   /** Resolves when all bytes are sent, or the connection is closed. */
@@ -232,11 +213,11 @@ export class RpcSession {
 
   #write({ chunks, reservedBytes }: Reply): void {
     if (reservedBytes > 0) void this.#drained.then(() => this.#context.unsentBudget.release(reservedBytes, this.address))
-    if (this.#isClosed || chunks.length === 0) return
+    if (this.isGone || chunks.length === 0) return
     this.#outlet.cork()
     this.#outlet.write(wsHeader(chunks.reduce((sum, { length }) => sum + length, 0)))
     for (const piece of chunks) this.#outlet.write(piece)
-    this.#graceUpTo = this.#outlet.takenBytes + this.#outlet.backlog
+    this.excuseBacklog()
   }
 }
 

@@ -3,19 +3,20 @@ import { redactDeep } from '../../lib/redact.ts'
 import { methods } from '../../protocol/json-rpc-methods.ts'
 import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../chain/rpc/upstream-error.ts'
+import { FairQueue } from '../edge/limits/fair-queue.ts'
+import { UpstreamQuota } from '../edge/limits/upstream-quota.ts'
 import { AnswerCache } from './answer-cache.ts'
 import { type ChainVersion, isStillValid, leastValidityOf, maxAgeMs, validityOf } from './answer-validity.ts'
 import type { ChainState } from './chain-state.ts'
-import { FairQueue } from './fair-queue.ts'
 import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
-import { UpstreamQuota } from './upstream-quota.ts'
 import type { ValidatedCall } from './validated-call.ts'
 
 /** Limits of calls that run and that wait. Calls of clients are `quick` or `slow`, those of the relay itself `internal`. */
+const full = limitExceeded('too many calls wait for the upstream; come back in a moment', 503)
 const queueBounds = {
-  quick: { runningBound: 16, queuedBound: 500 },
-  slow: { runningBound: 8, queuedBound: 100 },
-  internal: { runningBound: 8, queuedBound: 100 },
+  quick: { runningBound: 16, queuedBound: 500, full },
+  slow: { runningBound: 8, queuedBound: 100, full },
+  internal: { runningBound: 8, queuedBound: 100, full },
 }
 
 const FORBIDDEN_STATUS = 403

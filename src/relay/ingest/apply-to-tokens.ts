@@ -1,27 +1,18 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../lib/hex.ts'
 import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
+import type { SealedBlock } from '../chain/blocks/sealed-block.ts'
 import type { TokenContractState } from '../chain/contracts/token-contract.ts'
-import type { SealedBlock } from '../chain/sealed/settlement-types.ts'
-import { applyContractAnswer, placeReports, rollBackReports, type TokenReport } from '../tokens/apply-contract-answer.ts'
+import { applyContractAnswer, placeReports, rollBackReports } from '../tokens/apply-contract-answer.ts'
 import { applyLog, applySealedBlock } from '../tokens/apply-log.ts'
 import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
-import {
-  addressesOf,
-  diffFullList,
-  diffPartialList,
-  isSameList,
-  markListed,
-  refreshNavs,
-  type TokenChanges,
-  updateNav,
-} from '../tokens/list/list-diff.ts'
-import type { ListReading } from '../tokens/list/list-poller.ts'
+import { delist, diffList, isSameList, listedAddresses, markListed, refreshNavs, updateNav } from '../tokens/list/list-diff.ts'
+import type { PolledList } from '../tokens/list/list-poller.ts'
 import type { TokenLog } from '../tokens/log-changes.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier-history.ts'
 import { featureName } from '../tokens/pause-history.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
-import { multiplierDraft } from '../tokens/token-drafts.ts'
+import { type ChangedToken, multiplierDraft } from '../tokens/token-drafts.ts'
 import type { Moment } from './batch-values.ts'
 import type { IngestState } from './ingest-state.ts'
 
@@ -29,21 +20,23 @@ import type { IngestState } from './ingest-state.ts'
 const UNSEEN_CHAIN_MS = 10_000
 
 /** Compares a list or a part of it with the known tokens. The last part also changes the tokens that no part contains. */
-export function applyList(state: IngestState, list: ListReading, moment: Moment): readonly Draft[] {
-  if (!list.tokens) return applyChanges(state, refreshNavs(state.tokens, moment, list.unread))
-  const { tokens, partial, more } = list
+export function applyList(state: IngestState, { tokens, partial, order }: PolledList, moment: Moment): readonly Draft[] {
   if (state.chainSeenAt !== null && moment.at - state.chainSeenAt > UNSEEN_CHAIN_MS) state.position = UNKNOWN_POSITION
-  const timing = { ...moment, at: state.position }
-  if (more) return applyChanges(state, diffPartialList(state.tokens, tokens, timing))
-  const all = list.all ?? addressesOf(state.tokens, tokens)
-  const changes = partial ? diffPartialList(state.tokens, tokens, timing) : diffFullList(state.tokens, tokens, timing, all)
-  const drafts = applyChanges(state, changes)
-  // Tokens that the list omits, but that still count as listed, are last in the order.
-  const order = partial && all.missing.length > 0 ? [...all.order, ...all.missing] : all.order
+  const drafts = applyChanges(state, diffList(state.tokens, tokens, { ...moment, at: state.position }))
+  if (!order) return drafts
+  const listed = new Set(order)
+  const missing = listedAddresses(state.tokens).filter((address) => !listed.has(address))
+  const delisted = partial ? [] : applyChanges(state, delist(state.tokens, missing, moment))
   state.listReadAt = moment.at
-  if (!state.listOrder || !isSameList(state.listOrder, order)) state.listOrder = order
-  return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, all.missing)))
+  // Tokens that the list omits, but that still count as listed, are last in the order.
+  const known = partial && missing.length > 0 ? [...order, ...missing] : order
+  if (!state.listOrder || !isSameList(state.listOrder, known)) state.listOrder = known
+  return [...drafts, ...delisted, ...applyChanges(state, refreshNavs(state.tokens, missing, moment))]
 }
+
+/** Called when the list could not be read. Only time has passed for its tokens. */
+export const applyUnreadList = (state: IngestState, addresses: readonly Hex[], moment: Moment): readonly Draft[] =>
+  applyChanges(state, refreshNavs(state.tokens, addresses, moment))
 
 /** Marks these tokens as listed, because the relay receives their logs from now on. */
 export const applySubscribed = (state: IngestState, addresses: readonly Hex[], moment: Moment): readonly Draft[] =>
@@ -78,7 +71,7 @@ export function applyFirstHead(state: IngestState, head: number, moment: Moment)
   return [...state.tokens.values()].filter((token) => setToken(state, placeReports(token, block, moment).after))
 }
 
-const applyReport = (state: IngestState, token: Token, { after, drafts }: TokenReport): TokenStep => ({
+const applyReport = (state: IngestState, token: Token, { after, drafts }: ChangedToken): TokenStep => ({
   drafts: token.state === 'listed' ? drafts : [],
   isMultiplierChanged: setToken(state, after),
 })
@@ -92,7 +85,7 @@ export function applyPendingLog(state: IngestState, tokenLog: TokenLog, moment: 
 /** Applies all logs of a token in a sealed block. Returns whether they change the multiplier history. */
 export function applySealedLogs(
   state: IngestState,
-  block: Pick<SealedBlock, 'number' | 'isPartial'>,
+  block: Pick<SealedBlock, 'number' | 'unreadable'>,
   address: Hex,
   logs: readonly TokenLog[],
   moment: Moment,
@@ -143,14 +136,14 @@ export function currentValue({ tokens }: IngestState, address: Hex, type: Update
   return type === 'token' ? { token: token.record } : null
 }
 
-function applyChanges(state: IngestState, { drafts, tokens }: TokenChanges): readonly Draft[] {
-  for (const token of tokens) setToken(state, token)
-  return drafts
+function applyChanges(state: IngestState, changes: readonly ChangedToken[]): readonly Draft[] {
+  for (const { after } of changes) setToken(state, after)
+  return changes.flatMap(({ drafts }) => drafts)
 }
 
 /** Stores a token whose NAV may have changed. The NAV is published only if the token is listed. */
 export function setTokenWithNav(state: IngestState, token: Token, moment: Moment): readonly Draft[] {
-  if (token.state === 'listed') return applyChanges(state, updateNav(token, moment))
+  if (token.state === 'listed') return applyChanges(state, [updateNav(token, moment)])
   setToken(state, token)
   return []
 }

@@ -1,3 +1,4 @@
+import { getOrAdd } from '../../lib/bounded-map.ts'
 import type { Hex } from '../../lib/hex.ts'
 import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
 import { type Decimal, parseDecimal } from '../../protocol/decimal.ts'
@@ -48,12 +49,4 @@ export function openMoment({ at, wallTime: now }: BatchTimes, navStaleAfterMs: n
     },
     decimalOf: (text) => getOrAdd(decimals, text, () => parseDecimal(text)),
   }
-}
-
-function getOrAdd<Key, Value>(values: Map<Key, Value>, key: Key, create: () => Value): Value {
-  const known = values.get(key)
-  if (known !== undefined) return known
-  const created = create()
-  values.set(key, created)
-  return created
 }

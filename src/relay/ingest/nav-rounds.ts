@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { txOf } from '../../protocol/fields.ts'
 import type { Draft } from '../../protocol/updates.ts'
+import type { OpenKey, SealedBlock } from '../chain/blocks/sealed-block.ts'
 import type { FeedContractState } from '../chain/contracts/feed-contract.ts'
+import { wholeContracts } from '../chain/logs/log-filter.ts'
 import type { Log } from '../chain/logs/log-parser.ts'
-import { addressSetOf } from '../chain/logs/memoized-address-set.ts'
-import type { OpenKey, SealedBlock } from '../chain/sealed/settlement-types.ts'
 import { addRound, applySealedRounds, type NavHistory } from '../tokens/nav-history.ts'
 import { aggregatorAddresses, applyFeedCall, findFeed, type PriceFeed, roundFromCall, roundFromLog } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
@@ -36,11 +36,11 @@ export function applyPendingRound(state: IngestState, log: Log, moment: Moment):
 /** Applies all rounds of a sealed block to the feeds whose logs were read. A partly readable block removes no round. */
 export function settleRounds(
   state: IngestState,
-  { number, addresses, isPartial }: Pick<SealedBlock, 'number' | 'addresses' | 'isPartial'>,
+  { number, filters, unreadable = 0 }: Pick<SealedBlock, 'number' | 'filters' | 'unreadable'>,
   logs: readonly Log[],
   moment: Moment,
 ): readonly Draft[] {
-  const queried = addressSetOf(addresses)
+  const queried = wholeContracts(filters)
   return state.feeds.flatMap((feed) => {
     const token = feed.aggregators.some(({ address }) => queried.has(address)) ? tokenOfFeed(state, feed) : undefined
     if (!token) return []
@@ -49,7 +49,7 @@ export function settleRounds(
       return (aggregator && roundFromLog(log, aggregator, true)) ?? []
     })
     const { navHistory } = token
-    const settled = isPartial ? rounds.reduce(addRound, navHistory) : applySealedRounds(navHistory, number, rounds)
+    const settled = unreadable > 0 ? rounds.reduce(addRound, navHistory) : applySealedRounds(navHistory, number, rounds)
     return updateRounds(state, token, settled, moment)
   })
 }

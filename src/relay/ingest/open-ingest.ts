@@ -14,32 +14,27 @@ import {
   tap,
 } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
-import { chunk, inTurns } from '../../lib/turns.ts'
+import type { OpenKeys } from '../chain/blocks/sealed-block.ts'
 import { type ContractAnswer, pollContracts } from '../chain/contracts/contract-poller.ts'
 import { LogMemory } from '../chain/logs/log-memory.ts'
 import type { FindLog } from '../chain/logs/log-parser.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
 import type { RequestBatchFn } from '../chain/rpc/endpoint-pool.ts'
-import type { OpenKeys } from '../chain/sealed/settlement-types.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
 import type { Entry, Tape, TapeWriter } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PolledList } from '../tokens/list/list-poller.ts'
 import { aggregatorAddresses, applyFeedCall, type PriceFeed } from '../tokens/price-feeds.ts'
-import type { IngestEvent } from './fold-batch.ts'
 import type { IngestState } from './ingest-state.ts'
 import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
 import { PoolsToRead } from './pools-to-read.ts'
 import { restoreState } from './restore-state.ts'
 
-/** Limit of new tokens in one turn of the event loop. Each makes up to three updates, which the turn delivers together. */
-const TOKENS_PER_TURN = 66
-
 /** The inputs of the ingest. It has no clock, random numbers or sockets of its own, and depends on these inputs only. */
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> &
-  Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn'> & {
+  Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn' | 'onUnreadable'> & {
     readonly tape: Tape
     readonly writer: TapeWriter
     readonly requestBatch: RequestBatchFn
@@ -87,7 +82,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   })
   const poolsToRead = new PoolsToRead({ state, settings: pools, poller, warn })
   const { cursor, began, head } = state
-  const upstream = { request, confirmChain, link, linkCount, leaveEndpoint }
+  const upstream = { request, confirmChain, link, linkCount, leaveEndpoint, onUnreadable: inputs.onUnreadable }
   const chainEvents = (addresses: Observable<readonly Hex[]>) =>
     source({ ...settings, ...upstream, addresses, openKeys: openKeysOf(state), findLog, cursor, began, head, clock, warn }).pipe(
       tap((event) => {
@@ -96,9 +91,8 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
           doubts.next(event.from)
           poller.readAgainFrom(event.from)
         }
-        if (event.type === 'hole') doubts.next(0)
+        if (event.type === 'sealed' && event.holes.length > 0) doubts.next(0)
       }),
-      inTurns(partsOf),
     )
   const published = connectPipeline({
     ...inputs,
@@ -112,24 +106,12 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   return published.pipe(tap((entries) => poolsToRead.observe(entries)))
 }
 
-/** Splits a subscription to many tokens, since each token makes updates. Later events wait for all parts of the subscription. */
-function partsOf(event: ChainEvent): readonly ChainEvent[] {
-  if (event.type !== 'subscribed' || event.addresses.length <= TOKENS_PER_TURN) return [event]
-  return chunk(event.addresses, TOKENS_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
-}
-
 type ConnectedInputs = Pick<PipelineInputs, 'memory' | 'state' | 'writer' | 'clock' | 'wallTime' | 'tick' | 'count'> & {
   readonly lists: Observable<PolledList | null>
   readonly contractReads: (tokens: Observable<readonly Hex[]>) => Observable<ContractAnswer>
   readonly chainEvents: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>
   readonly poolReads: PipelineInputs['poolReads']
 }
-
-/** Returns the events of a list. If it could not be read, they update only the NAVs of all tokens, which may have become stale. */
-const readingsOf = (list: PolledList | null, { tokens }: IngestState): readonly IngestEvent[] =>
-  list
-    ? [{ type: 'list', ...list }]
-    : chunk(listedAddresses(tokens), TOKENS_PER_TURN).map((unread) => ({ type: 'list', tokens: null, unread }))
 
 /** Connects the inputs. Lists name the contracts to read; lists and feed contracts name the addresses whose logs are received. */
 export function connectPipeline({ lists, contractReads, chainEvents, ...inputs }: ConnectedInputs): Observable<readonly Entry[]> {
@@ -142,7 +124,7 @@ export function connectPipeline({ lists, contractReads, chainEvents, ...inputs }
         connect((sharedReads) =>
           pipeline({
             ...inputs,
-            tokenLists: sharedLists.pipe(inTurns(({ list }) => readingsOf(list, inputs.state))),
+            tokenLists: sharedLists.pipe(map(({ list }) => ({ type: 'list', list }))),
             contractReads: sharedReads,
             chainEvents: chainEvents(
               combineLatest([tokens, feedAddresses(sharedReads, inputs.state.feeds)], (listed, feeds) =>
@@ -164,9 +146,8 @@ const withAddresses = (known: readonly Hex[]) => (lists: Observable<PolledList |
     scan(
       ({ addresses: before }: AddressedList, list): AddressedList => {
         // A long list is in parts, and only the last part names all tokens.
-        if (!list || list.more) return { list, addresses: before }
-        const listed = list.all?.order ?? list.tokens.map(({ address }) => address)
-        const addresses = (list.partial ? [...new Set([...before, ...listed])] : [...listed]).sort()
+        if (!list?.order) return { list, addresses: before }
+        const addresses = (list.partial ? [...new Set([...before, ...list.order])] : [...list.order]).sort()
         return { list, addresses: isSameList(before, addresses) ? before : addresses }
       },
       { list: null, addresses: known },

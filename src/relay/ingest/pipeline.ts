@@ -2,10 +2,9 @@ import { audit, buffer, concatMap, connect, filter, map, merge, type Observable,
 import { inTurns, stepsInTurns } from '../../lib/turns.ts'
 import type { LogMemory } from '../chain/logs/log-memory.ts'
 import type { Entry, TapeWriter } from '../tape/tape.ts'
-import { type Batch, foldBatch, type IngestEvent } from './fold-batch.ts'
+import { type Batch, foldBatch, type IngestEvent, splitReceived } from './fold-batch.ts'
 import type { IngestState } from './ingest-state.ts'
 import { type LogCounts, reduce } from './reduce.ts'
-import { splitFolded, splitReceived } from './split-batch.ts'
 
 export type PipelineInputs = {
   readonly tokenLists: Observable<IngestEvent>
@@ -29,8 +28,7 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
     batchPerTick(tick, clock, wallTime), // the events of one turn of the event loop: one reduction, one write
     inTurns(splitReceived), // thousands of logs at once take several turns
     map((batch) => foldBatch(batch, memory)), // decodes each log once; attaches each Memo and Seized to its transfer
-    inTurns(splitFolded),
-    stepsInTurns((batch) => reduce(state, batch)), // no clock, no I/O; it changes `state`; a large block in parts
+    stepsInTurns((batch) => reduce(state, batch)), // no clock, no I/O; it changes `state`; a large batch in parts
     tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),
     filter(({ updates, notes }) => updates.length > 0 || notes.size > 0),
     concatMap((batch) => writer.append(batch)),

@@ -1,4 +1,4 @@
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap, getOrAdd } from '../../lib/bounded-map.ts'
 import type { Hex } from '../../lib/hex.ts'
 import { type Movement, movementTypes, type Update } from '../../protocol/updates.ts'
 import { type Pool, poolAccount } from '../chain/pools/pool.ts'
@@ -69,9 +69,8 @@ export class PoolsToRead {
     const ofAccounts = [...(this.#byAccount.get(from) ?? []), ...(this.#byAccount.get(to) ?? [])]
     const named = ofAccounts.filter(({ token }) => token === address)
     if (named.length === 0) return named
-    const ofBlock = this.#byBlock.get(block.number) ?? new Set()
+    const ofBlock = getOrAdd(this.#byBlock, block.number, () => new Set<Pool>())
     for (const pool of named) ofBlock.add(pool)
-    this.#byBlock.set(block.number, ofBlock)
     return named
   }
 

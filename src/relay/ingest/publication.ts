@@ -1,3 +1,4 @@
+import { chunk } from '../../lib/turns.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Draft, DraftOf } from '../../protocol/updates.ts'
 import type { PublishedFact } from './facts/fact.ts'
@@ -6,6 +7,33 @@ import type { PublishedFact } from './facts/fact.ts'
 export type Publication = { readonly draft: Draft; readonly fact: PublishedFact | null }
 
 export const NOTHING: readonly Publication[] = []
+
+/** Publications of one step of a reduction, and the numbers of received logs that it does not publish, by reason. */
+export type EventOutput = {
+  readonly publications: readonly Publication[]
+  readonly repeated?: number
+  readonly unlisted?: number
+  readonly unreadable?: number
+}
+
+/** Ends a part of a reduction. That part is written by itself, and the rest takes another turn of the event loop. */
+export const NEXT_TURN = Symbol('next turn')
+export type Outputs = Iterable<EventOutput | typeof NEXT_TURN>
+
+/** Returns the outputs of a long list, whose parts take one turn each. */
+export function* outputsOfParts<Item>(
+  items: readonly Item[],
+  perTurn: number,
+  outputOf: (part: readonly Item[]) => EventOutput,
+): Outputs {
+  for (const [index, part] of chunk(items, perTurn).entries()) {
+    if (index > 0) yield NEXT_TURN
+    yield outputOf(part)
+  }
+}
+
+/** Limit of the updates that one turn of the event loop publishes and writes. For each, that takes ten times as long as folding a log. */
+export const PUBLISHED_PER_TURN = 500
 
 export const withoutFacts = (drafts: readonly Draft[]): readonly Publication[] => drafts.map((draft) => ({ draft, fact: null }))
 

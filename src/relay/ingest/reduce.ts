@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Draft } from '../../protocol/updates.ts'
-import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import type { Cursor } from '../chain/blocks/sealed-block.ts'
+import type { Hole } from '../chain/sealed/settlement-types.ts'
 import {
   headNote,
   listOrderNote,
@@ -13,6 +14,7 @@ import {
 } from '../notes/published-notes.ts'
 import { Notes } from '../tape/notes.ts'
 import type { TapeBatch } from '../tape/tape.ts'
+import { listedAddresses } from '../tokens/list/list-diff.ts'
 import {
   advancePosition,
   applyFirstHead,
@@ -21,6 +23,7 @@ import {
   applyReorg,
   applySubscribed,
   applyTokenAnswer,
+  applyUnreadList,
   markHole,
 } from './apply-to-tokens.ts'
 import { type Moment, openMoment } from './batch-values.ts'
@@ -33,11 +36,22 @@ import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './he
 import type { IngestState } from './ingest-state.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { applyPoolAnswer, dropQuotes, requote } from './pool-quotes.ts'
-import { addAll, forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
+import {
+  type EventOutput,
+  forAllTokens,
+  NEXT_TURN,
+  NOTHING,
+  type Outputs,
+  outputsOfParts,
+  PUBLISHED_PER_TURN,
+  type Publication,
+  place,
+  withoutFacts,
+} from './publication.ts'
 import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
 
 /** Numbers of received logs that the batch does not publish, by reason. */
-export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
+export type LogCounts = { readonly repeated: number; readonly unlisted: number }
 
 /** The batch that a batch of events writes to the tape, or a part of it. */
 export type Reduction = TapeBatch & {
@@ -46,9 +60,10 @@ export type Reduction = TapeBatch & {
   readonly oldestOpenAt: number | null
 }
 
-type EventOutput = { readonly publications: readonly Publication[] } & Partial<LogCounts>
+/** Limit of new tokens in one turn of the event loop. Each makes up to three updates, which the turn delivers together. */
+const TOKENS_PER_TURN = 66
 
-/** Applies a batch to the state, and returns its updates and notes: a large block in parts. Uses no clock and no I/O. */
+/** Applies a batch to the state, and returns its updates and notes: a large batch in parts. Uses no clock and no I/O. */
 export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Generator<Reduction, Reduction> {
   const moment = openMoment(times, state.navStaleAfterMs)
   // A key that is open before this batch must not be evicted until its seal or retract is written.
@@ -59,12 +74,11 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
   if (!state.sessionAt) state.session = null
   for (const event of events) {
     const { chainTime } = state
-    const steps = applyEvent(state, event, moment)
-    for (let step = steps.next(); ; step = steps.next()) {
-      addOutput(part, state, step.value, moment)
-      if (step.done) break
-      yield closePart(part, state, openSeq)
-      part = openPart(state)
+    for (const output of outputsOf(state, part, event, moment)) {
+      if (output === NEXT_TURN) {
+        yield closePart(part, state, openSeq)
+        part = openPart(state)
+      } else addOutput(part, state, output, moment)
     }
     if (state.chainTime?.timestamp !== chainTime?.timestamp && !isBackfilled(event))
       addOutput(part, state, { publications: applySession(state, moment) }, moment)
@@ -79,15 +93,14 @@ const openPart = (state: IngestState) => ({
   before: { ...state },
   first: state.nextSeq,
   updates: [] as Draft[],
-  counts: { repeated: 0, unlisted: 0, unreadable: 0 },
+  counts: { repeated: 0, unlisted: 0 },
 })
 type ReductionPart = ReturnType<typeof openPart>
 
 function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput, moment: Moment): void {
-  const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = output
+  const { publications, repeated = 0, unlisted = 0 } = output
   counts.repeated += repeated
   counts.unlisted += unlisted
-  counts.unreadable += unreadable
   for (const publication of publications) {
     const { draft } = publication
     if (draft.type === 'token' && draft.change === 'delisted') dropQuotes(state, draft.address)
@@ -105,18 +118,31 @@ function closePart({ before, first, updates, counts }: ReductionPart, state: Ing
   return { first, updates, notes: takeNotes(before, state), keepAfter, counts, oldestOpenAt }
 }
 
-function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Generator<EventOutput, EventOutput> {
+function* outputsOf(state: IngestState, { updates }: ReductionPart, event: FoldedEvent, moment: Moment): Outputs {
+  // The updates of earlier events fill this turn.
+  if (updates.length >= PUBLISHED_PER_TURN) yield NEXT_TURN
   if (event.type === 'head' || event.type === 'pendingLogs' || event.type === 'sealed') state.chainSeenAt = moment.at
   switch (event.type) {
-    case 'pendingLogs': {
-      const { pending, repeated, ...step } = publishPending(state, event.pendingLogs, moment)
-      raiseHead(state, { pending })
-      return { ...step, repeated: repeated + event.repeated }
-    }
+    case 'pendingLogs':
+      return yield* publishPending(state, event, moment)
     case 'sealed':
       return yield* applySealed(state, event, moment)
-    case 'list':
-      return stepOf(applyList(state, event, moment))
+    case 'subscribed':
+      return yield* outputsOfParts(event.addresses, TOKENS_PER_TURN, (part) => stepOf(applySubscribed(state, part, moment)))
+    case 'list': {
+      if (event.list) return yield stepOf(applyList(state, event.list, moment))
+      const unread = listedAddresses(state.tokens)
+      return yield* outputsOfParts(unread, TOKENS_PER_TURN, (part) => stepOf(applyUnreadList(state, part, moment)))
+    }
+    default:
+      yield applyEvent(state, event, moment)
+  }
+}
+
+type EventAtOnce = Exclude<FoldedEvent, { readonly type: 'pendingLogs' | 'sealed' | 'subscribed' | 'list' }>
+
+function applyEvent(state: IngestState, event: EventAtOnce, moment: Moment): EventOutput {
+  switch (event.type) {
     case 'token': {
       const { drafts, isMultiplierChanged } = applyTokenAnswer(state, event, moment)
       const corrections = isMultiplierChanged ? correctMultipliers(state, event.address, moment) : NOTHING
@@ -128,8 +154,6 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
       return stepOf(applyFrozen(state, event, moment))
     case 'pools':
       return stepOf(applyPoolAnswer(state, event, moment))
-    case 'subscribed':
-      return stepOf(applySubscribed(state, event.addresses, moment))
     case 'head': {
       const { pending, sealed, timestamp, isPushed = false } = event
       const claim = { number: pending ?? sealed ?? 0, timestamp }
@@ -148,56 +172,39 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
       return { publications: applyFinality(state, event, moment) }
     case 'status':
       return { publications: applyStatus(state, event, moment) }
-    case 'hole':
-      return { publications: applyHole(state, event, moment) }
     case 'reorg':
       state.ledger.expectReorg()
       if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
       return stepOf(applyReorg(state, event.from, moment))
-    case 'unreadable':
-      return { publications: NOTHING, unreadable: event.count }
   }
 }
 
 const stepOf = (drafts: readonly Draft[]): EventOutput => ({ publications: withoutFacts(drafts) })
 
-function* applySealed(
-  state: IngestState,
-  event: Extract<FoldedEvent, { type: 'sealed' }>,
-  moment: Moment,
-): Generator<EventOutput, EventOutput> {
-  const { blocks, newest, cursor, restartCursor } = event
+function* applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'sealed' }>, moment: Moment): Outputs {
+  const { holes, blocks, newest, cursor, restartCursor } = event
   const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
   state.ledger.setSettled(newest, Math.min(restartCursor.number, blocks[0]?.number ?? newest))
-  let publications: Publication[] = []
-  let unlisted = 0
+  yield { publications: holes.flatMap((hole) => applyHole(state, hole, moment)) }
   for (const block of blocks) {
     const late = isPreconfirming || block.via === 'backfill'
-    const steps = settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
-    for (let step = steps.next(); ; step = steps.next()) {
-      addAll(publications, step.value.publications)
-      unlisted += step.value.unlisted ?? 0
-      if (step.done) break
-      yield { publications }
-      publications = []
-    }
+    yield* settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
     recordNewestSettled(state, block)
   }
   advancePosition(state, newest, Number.MAX_SAFE_INTEGER)
   raiseHead(state, { sealed: newest })
-  addAll(publications, advanceCursor(state, event, moment))
-  return { publications, unlisted }
+  yield { publications: advanceCursor(state, event, moment) }
 }
 
-function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole' }>, moment: Moment): readonly Publication[] {
-  const { from: first, to: last } = event.blocks
-  const changedTokens = markHole(state, event.blocks)
-  const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason: event.reason }, moment.time)
+function applyHole(state: IngestState, { blocks, reason }: Hole, moment: Moment): readonly Publication[] {
+  const { from: first, to: last } = blocks
+  const changedTokens = markHole(state, blocks)
+  const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason }, moment.time)
   // Logs of newer blocks may have decided the multiplier of older facts. With the hole between them, they no longer do.
   const corrections = changedTokens.flatMap(({ address }) =>
     correctMultipliers(state, address, moment, ({ draft }) => draft.block.number <= last),
   )
-  return [hole, ...corrections, ...advanceCursor(state, event, moment)]
+  return [hole, ...corrections]
 }
 
 function advanceCursor(

@@ -1,7 +1,6 @@
 import { clampSeconds } from '../../lib/iso-time.ts'
-import type { Draft } from '../../protocol/updates.ts'
 import type { TokenContractState } from '../chain/contracts/token-contract.ts'
-import { type ChainPosition, isBefore, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
+import { type ChainPosition, isBefore, type KeyedPosition, moveToEndOf, UNKNOWN_POSITION, withChanges } from './chain-position.ts'
 import {
   addReportedChange,
   formatMultiplier,
@@ -14,57 +13,52 @@ import {
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pause-history.ts'
 import { type Token, withDerivedState } from './token.ts'
-import { multiplierDraft, pauseDrafts } from './token-drafts.ts'
-
-/** A changed token, with the updates for changes that no log reported. */
-export type TokenReport = { readonly after: Token; readonly drafts: readonly Draft[] }
+import { type ChangedToken, multiplierDraft, pauseDrafts } from './token-drafts.ts'
 
 /** Applies the state of the token's contract. It differs from the known state only if the relay missed a log. */
-export function applyContractAnswer(token: Token, result: TokenContractState, timing: NavTiming): TokenReport {
+export function applyContractAnswer(token: Token, result: TokenContractState, timing: NavTiming): ChangedToken {
   const position: ChainPosition = { block: result.block, logIndex: Number.MAX_SAFE_INTEGER }
-  const multiplierHistory = multiplierAfterCall(token.multiplierHistory, result, position)
-  const pauseHistory = pausesAfterCall(token, result, position)
-  return withHistories(token, { multiplierHistory, pauseHistory }, timing)
+  return withHistories(
+    token,
+    multiplierAfterCall(token.multiplierHistory, result, position),
+    pausesAfterCall(token, result, position),
+    timing,
+  )
 }
 
 /** Called after a reorg that replaces the blocks from `from`. Moves contract answers of those blocks to the block before them. */
-export const rollBackReports = (token: Token, from: number, timing: NavTiming): TokenReport =>
-  withChanges(
+export function rollBackReports(token: Token, from: number, timing: NavTiming): ChangedToken {
+  const { multiplierHistory, pauseHistory } = token
+  const isReplacedAnswer = ({ block, key }: KeyedPosition) => block >= from && key === null
+  return withHistories(
     token,
-    rollBackAnswers(token.multiplierHistory, from),
-    moveToEndOf(token.pauseHistory.changes, from - 1, ({ block, key }) => block >= from && key === null),
+    withChanges(multiplierHistory, rollBackAnswers(multiplierHistory, from)),
+    withChanges(pauseHistory, moveToEndOf(pauseHistory.changes, from - 1, isReplacedAnswer)),
     timing,
   )
+}
 
 /** Called with the first known head. Gives earlier values of the list that position, so that any later block overrides them. */
-export function placeReports(token: Token, head: number, timing: NavTiming): TokenReport {
+export function placeReports(token: Token, head: number, timing: NavTiming): ChangedToken {
   const isUnplaced = ({ block }: ChainPosition) => block === UNKNOWN_POSITION.block
   const { multiplierHistory, pauseHistory } = token
-  return withChanges(
+  return withHistories(
     token,
-    moveToEndOf(multiplierHistory.changes, head, isUnplaced),
-    moveToEndOf(pauseHistory.changes, head, isUnplaced),
+    withChanges(multiplierHistory, moveToEndOf(multiplierHistory.changes, head, isUnplaced)),
+    withChanges(pauseHistory, moveToEndOf(pauseHistory.changes, head, isUnplaced)),
     timing,
   )
 }
 
-function withChanges(
+/** Returns the token with these histories, and the updates for changes that no log reported. */
+function withHistories(
   token: Token,
-  changes: MultiplierHistory['changes'],
-  pauseChanges: PauseHistory['changes'],
+  multiplierHistory: MultiplierHistory,
+  pauseHistory: PauseHistory,
   timing: NavTiming,
-): TokenReport {
-  const { multiplierHistory, pauseHistory } = token
-  if (changes === multiplierHistory.changes && pauseChanges === pauseHistory.changes) return { after: token, drafts: [] }
-  const histories = {
-    multiplierHistory: { ...multiplierHistory, changes },
-    pauseHistory: { ...pauseHistory, changes: pauseChanges },
-  }
-  return withHistories(token, histories, timing)
-}
-
-function withHistories(token: Token, histories: Pick<Token, 'multiplierHistory' | 'pauseHistory'>, timing: NavTiming): TokenReport {
-  const after = withDerivedState({ ...token, ...histories }, timing)
+): ChangedToken {
+  if (multiplierHistory === token.multiplierHistory && pauseHistory === token.pauseHistory) return { after: token, drafts: [] }
+  const after = withDerivedState({ ...token, multiplierHistory, pauseHistory }, timing)
   const { multiplier: from } = token
   // The source is `clock`, because neither a log nor the list reported the change.
   const multiplierDrafts = isSameDouble(from, after.multiplier)

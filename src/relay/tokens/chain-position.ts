@@ -31,6 +31,12 @@ export function moveToEndOf<T extends KeyedPosition>(
     .reduce(insertInOrder<T>, others)
 }
 
+/** Returns a history with these changes: the same object if they are unchanged, which is quick to compare. */
+export const withChanges = <History extends { readonly changes: readonly KeyedPosition[] }>(
+  history: History,
+  changes: History['changes'],
+): History => (changes === history.changes ? history : { ...history, changes })
+
 /** Drops the changes of a block that logs reported, if the sealed block does not contain their keys. */
 export function dropUnsealed<T extends KeyedPosition>(items: readonly T[], block: number, sealedKeys: ReadonlySet<string>) {
   const isUnsealed = (item: T) => item.block === block && item.key !== null && !sealedKeys.has(item.key)

@@ -1,37 +1,14 @@
-import { formatDecimal } from '../../protocol/decimal.ts'
-import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition, moveToEndOf } from './chain-position.ts'
-
-export type MultiplierSource = 'log' | 'call' | 'list'
-
-export type MultiplierChange = KeyedPosition & {
-  readonly source: MultiplierSource
-  readonly phase: 'scheduled' | 'effective' | 'cancelled'
-  /** Multiplier before this change; null if the source does not contain it. */
-  readonly from: string | null
-  /** Multiplier after this change; null if none is known. */
-  readonly to: string | null
-  /** Time in seconds at which the change takes effect; null if unknown. */
-  readonly effectiveAt: number | null
-  /** Time of the change's block in seconds; null if unknown. */
-  readonly timestamp: number | null
-  /** For a schedule: whether chain time has reached it, so that it is in effect. */
-  readonly isApplied: boolean
-  /** Set for a change in unread blocks that is derived from the next log's previous value, or from an answer of replaced blocks. */
-  readonly isDerived?: true
-}
+import { amountOf } from '../../protocol/decimal.ts'
+import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, moveToEndOf } from './chain-position.ts'
+import type { MultiplierHistorySchema, Stored } from './token-schema.ts'
 
 /** The initial multiplier of a token, and later changes in chain order. */
-export type MultiplierHistory = {
-  readonly initial: string | null
-  /** The first block that could not be read. Changes from there to `lastUnreadBlock` may be unknown. */
-  readonly firstUnreadBlock: number | null
-  readonly lastUnreadBlock: number | null
-  readonly changes: readonly MultiplierChange[]
-}
+export type MultiplierHistory = Stored<typeof MultiplierHistorySchema>
+export type MultiplierChange = MultiplierHistory['changes'][number]
 
 export type MultiplierState = {
   readonly value: string | null
-  readonly source: MultiplierSource | null
+  readonly source: MultiplierChange['source'] | null
   readonly scheduled: MultiplierChange | null
 }
 
@@ -43,7 +20,7 @@ const CHANGES_BOUND = 64
 /** The chain stores a multiplier as an integer with this many decimals. */
 const MULTIPLIER_DECIMALS = 18
 
-export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
+export const formatMultiplier = (value: bigint): string => amountOf(value, MULTIPLIER_DECIMALS)
 
 /** Returns the doubles that the list may contain for an exact value: from its text, or from the integer on the chain. */
 const possibleDoubles = (value: string): readonly number[] => {
@@ -56,22 +33,19 @@ const possibleDoubles = (value: string): readonly number[] => {
 export const isSameDouble = (a: string | null, b: string | null): boolean =>
   a === b || (a !== null && b !== null && possibleDoubles(a).some((double) => possibleDoubles(b).includes(double)))
 
-/** Returns the multiplier just before a position. A schedule that is applied counts from the first block that reaches its time. */
-export function multiplierAt(history: MultiplierHistory, position: TimedPosition): MultiplierState {
+/**
+ * Returns the multiplier just before a position; null means now. A schedule counts only if it is applied, from the first block
+ * that reaches its time.
+ */
+export function multiplierAt(history: MultiplierHistory, position: TimedPosition | null): MultiplierState {
+  const timestamp = position?.timestamp ?? null
   let state = initialState(history)
   for (const change of history.changes) {
-    if (!isBefore(change, position)) break
+    if (position && !isBefore(change, position)) break
     // A change without a time, such as one of the list, counts as made at the time of the position.
-    state = applyChange(applyDueSchedule(state, change.timestamp ?? position.timestamp), change)
+    state = applyChange(applyDueSchedule(state, change.timestamp ?? timestamp), change)
   }
-  return applyDueSchedule(state, position.timestamp)
-}
-
-/** Returns the current multiplier. A schedule counts only if it is applied. */
-export function currentMultiplier(history: MultiplierHistory): MultiplierState {
-  let state = initialState(history)
-  for (const change of history.changes) state = applyChange(applyDueSchedule(state, change.timestamp), change)
-  return applyDueSchedule(state, null)
+  return applyDueSchedule(state, timestamp)
 }
 
 /** Adds a change from a log. Drops changes of the list that anticipated the log, or that a late log makes void. */

@@ -1,20 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type ChainPosition, isBefore } from './chain-position.ts'
 import { isInFuture, type NavReading, type NavTiming, navAt } from './nav.ts'
-
-export type Round = NavReading & {
-  /** Number of the feed's aggregator. Each aggregator counts its rounds from the start. */
-  readonly phase: number
-  /** Number of the round as decimal text, because a double cannot hold every round number. */
-  readonly round: string
-  /** Null for a round that a call reported. */
-  readonly position: ChainPosition | null
-  readonly key: string | null
-  readonly sealed: boolean
-}
+import type { NavHistorySchema, Stored } from './token-schema.ts'
 
 /** The NAVs of a token: those of the list and the rounds of its feed. The newest are last. */
-export type NavHistory = { readonly list: readonly NavReading[]; readonly feed: readonly Round[] }
+export type NavHistory = Stored<typeof NavHistorySchema>
+export type Round = NavHistory['feed'][number]
 
 /** `missed`: the list has a newer NAV that the relay did not receive from the feed. */
 type CurrentNav = { readonly reading: NavReading; readonly source: 'list' | 'log'; readonly missed: boolean }

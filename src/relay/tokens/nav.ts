@@ -1,13 +1,9 @@
 import { formatDecimal, parseDecimal } from '../../protocol/decimal.ts'
 import type { Nav } from '../../protocol/fields.ts'
+import type { NavReadingSchema, Stored } from './token-schema.ts'
 
 /** A NAV as it was read, before `navAt` gives it a state. */
-export type NavReading = {
-  /** Text of the number; null if it is missing. */
-  readonly price: string | null
-  /** Time of its publication in ms; null if it is unknown or invalid. */
-  readonly updatedAt: number | null
-}
+export type NavReading = Stored<typeof NavReadingSchema>
 
 /** The current wall time, and the age from which a NAV is stale, both in ms. */
 export type NavTiming = { readonly now: number; readonly navStaleAfterMs: number }

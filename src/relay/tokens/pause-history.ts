@@ -1,10 +1,9 @@
-import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition } from './chain-position.ts'
-
-/** A log pauses or unpauses some features. The list and a contract call report all paused features. */
-export type PauseChange = KeyedPosition & { readonly kind: 'paused' | 'unpaused' | 'all'; readonly features: readonly number[] }
+import { type ChainPosition, insertInOrder, isBefore } from './chain-position.ts'
+import type { PauseHistorySchema, Stored } from './token-schema.ts'
 
 /** The features that were paused initially, and later changes in chain order. */
-export type PauseHistory = { readonly initial: readonly number[]; readonly changes: readonly PauseChange[] }
+export type PauseHistory = Stored<typeof PauseHistorySchema>
+export type PauseChange = PauseHistory['changes'][number]
 
 /** Limit of kept changes of paused features. Beyond it the oldest becomes part of the initial features. */
 const CHANGES_BOUND = 64
@@ -28,11 +27,6 @@ export function addPauseChange(pauses: PauseHistory, change: PauseChange): Pause
   const [oldest, ...rest] = insertInOrder(pauses.changes, change)
   if (!oldest || rest.length < CHANGES_BOUND) return { ...pauses, changes: oldest ? [oldest, ...rest] : [] }
   return { initial: applyPauseChange(pauses.initial, oldest), changes: rest }
-}
-
-export function dropUnsealedPauseChanges(pauses: PauseHistory, block: number, sealedKeys: ReadonlySet<string>): PauseHistory {
-  const changes = dropUnsealed(pauses.changes, block, sealedKeys)
-  return changes === pauses.changes ? pauses : { ...pauses, changes }
 }
 
 /** Returns the paused features after a change. A log may name features that are already paused. */

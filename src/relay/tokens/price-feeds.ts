@@ -1,6 +1,6 @@
 import type { Hex } from '../../lib/hex.ts'
 import { clampSeconds, NEVER_SECONDS } from '../../lib/iso-time.ts'
-import { formatDecimal } from '../../protocol/decimal.ts'
+import { amountOf } from '../../protocol/decimal.ts'
 import type { FeedContractState } from '../chain/contracts/feed-contract.ts'
 import { decodeLog } from '../chain/logs/event-decoder.ts'
 import type { Log } from '../chain/logs/log-parser.ts'
@@ -48,12 +48,10 @@ export function roundFromLog(log: Log, aggregator: Pick<Aggregator, 'phase' | 'd
 export const roundFromCall = (result: FeedContractState): Round | null =>
   result.round && { ...roundFields(result.round, result), position: null, key: null, sealed: true }
 
-export const priceOf = (answer: bigint, decimals: number): string => formatDecimal({ units: answer, scale: decimals })
-
 const roundFields = (
   { answer, round, updatedAt }: NonNullable<FeedContractState['round']>,
   { phase, decimals }: Pick<Aggregator, 'phase' | 'decimals'>,
-) => ({ price: priceOf(answer, decimals), updatedAt: roundTimeMs(updatedAt), phase, round: round.toString() })
+) => ({ price: amountOf(answer, decimals), updatedAt: roundTimeMs(updatedAt), phase, round: round.toString() })
 
 /** Returns null for a round without an answer, whose time is 0, and for a time after the year 9999. */
 function roundTimeMs(second: bigint): number | null {

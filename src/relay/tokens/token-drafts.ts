@@ -1,8 +1,11 @@
 import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
-import type { DraftOf } from '../../protocol/updates.ts'
+import type { Draft, DraftOf } from '../../protocol/updates.ts'
 import type { NavTiming } from './nav.ts'
 import { featureName } from './pause-history.ts'
 import type { Token } from './token.ts'
+
+/** A token after a change, and the updates that publish the change. */
+export type ChangedToken = { readonly after: Token; readonly drafts: readonly Draft[] }
 
 /** Fields of every update about a token that no log caused. */
 type CommonField = 'symbol' | 'address' | 'time'

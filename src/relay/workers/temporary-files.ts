@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { transports } from '../../protocol/transports.ts'
+import { countName } from '../edge/clients/clients.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
-import { countName } from '../edge/live/hub.ts'
 
 /** Files of the database in which workers count. If one is missing, a new worker does not share the counts of the others. */
 const FILES = ['usage.sqlite', 'usage.sqlite-wal', 'usage.sqlite-shm']

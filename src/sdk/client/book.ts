@@ -1,7 +1,7 @@
 import { followedKeys, stageAfter } from '../generated/key-life.ts'
 import type { AmendMessage, QuoteMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
 import { isNotAfter } from './position-order.ts'
-import type { StreamItem } from './stream-item.ts'
+import type { StreamItem } from './stream-types.ts'
 
 /** The state of one stock. Each change makes a new object, so `===` shows whether a state changed. */
 export type StockState = Pick<

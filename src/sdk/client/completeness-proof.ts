@@ -1,6 +1,6 @@
 import { filterParameters, followingTypes } from '../generated/names.ts'
 import { isNotAfter } from './position-order.ts'
-import type { Gap } from './stream-item.ts'
+import type { Gap } from './stream-types.ts'
 
 /** Limit on the chains, one for each pair of address and type, whose last id is kept. At the limit all are forgotten. */
 const CHAINS_BOUND = 100_000

@@ -2,8 +2,7 @@ import type { Position, ServiceStatus, SnapshotMessage, Update } from '../genera
 import { eventStreamOpener, webSocketOpener } from './connection-openers.ts'
 import { type HistoryOptions, readHistory } from './history-reader.ts'
 import { createHttp } from './http-requests.ts'
-import type { ConnectOptions, StreamOptions } from './options.ts'
-import type { StreamItem } from './stream-item.ts'
+import type { ConnectOptions, StreamItem, StreamOptions } from './stream-types.ts'
 import { type StreamSource, UpdateStream, type Updates } from './update-stream.ts'
 
 /** The client of one relay. Each stream has its own connection, which opens when the stream is first read. */

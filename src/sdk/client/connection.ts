@@ -1,7 +1,7 @@
 import type { Message } from '../generated/messages.ts'
 import { type ConnectionEnd, endOf, type OpenConnection } from './connection-openers.ts'
 import { errorOf, RelayError } from './http-requests.ts'
-import type { StreamState, TransportName } from './stream-state.ts'
+import type { StreamState, TransportName } from './stream-types.ts'
 
 /** Network and clock of a connection: tests replace both. */
 export type Environment = {

@@ -1,4 +1,4 @@
-import type { ServiceStatus, Update } from '../generated/messages.ts'
+import type { EventsPage, ServiceStatus, Update } from '../generated/messages.ts'
 import type { Http } from './http-requests.ts'
 import { isNotAfter } from './position-order.ts'
 import { type SelectionFilters, selectionQuery, setGiven, timeText } from './selection-query.ts'
@@ -18,8 +18,6 @@ export type HistoryOptions = SelectionFilters & {
 
 /** Limit of the relay on the messages of one page. */
 const PAGE_BOUND = 1_000
-
-type Page = { readonly events: readonly Update[]; readonly next: string | null }
 
 export async function* readHistory(
   http: Http,
@@ -58,7 +56,7 @@ export async function* readBackfill(http: Http, path: string, signal: AbortSigna
 
 async function* pages(http: Http, path: string, query: URLSearchParams, signal?: AbortSignal): AsyncGenerator<readonly Update[]> {
   for (;;) {
-    const { events, next } = await http.getJson<Page>(path, query, signal)
+    const { events, next } = await http.getJson<EventsPage>(path, query, signal)
     yield events
     if (next === null) return
     if (query.get('order') === 'desc') {

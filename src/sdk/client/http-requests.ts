@@ -1,4 +1,5 @@
-import type { ConnectOptions } from './options.ts'
+import type { ErrorMessage } from '../generated/messages.ts'
+import type { ConnectOptions } from './stream-types.ts'
 
 const REQUEST_BOUND_MS = 30_000
 /** Limit on the wait before a retry, even if the relay asks for more. */
@@ -7,11 +8,7 @@ const WAIT_BOUND_MS = 20_000
 const RETRIES_BOUND = 4
 const RETRY_MS = 1_000
 
-type ErrorBody = {
-  readonly message?: string
-  readonly reason?: string
-  readonly details?: readonly { readonly suggest?: readonly string[] }[]
-}
+type ErrorBody = Partial<Pick<ErrorMessage, 'message' | 'reason' | 'details'>>
 
 /** The relay refused a request or a stream. The refusal is temporary if `code` is 429 or 500 to 599. */
 export class RelayError extends Error {
@@ -81,6 +78,6 @@ export const refusalOf = async (response: Response): Promise<RelayError> =>
 
 /** Makes the error from the body of an HTTP answer, or from the `error` message of a stream. */
 export const errorOf = (code: number, { message = `HTTP ${code}`, reason = '', details }: ErrorBody): RelayError =>
-  new RelayError(code, reason, message, details?.[0]?.suggest)
+  new RelayError(code, reason, message, details?.[0]?.suggest as readonly string[] | undefined)
 
 export const retryAfterMs = (response: Response): number => 1_000 * Number(response.headers.get('retry-after')) || 0

@@ -1,14 +1,16 @@
+import type { StreamItem } from './stream-types.ts'
+
 /** An entry with an item, with a `fill` that yields items, or with only a position. */
-export type QueueEntry<Item> = {
+export type QueueEntry = {
   /** Position to save once the consumer has finished with the entry: a restarted program continues there. Null saves none. */
   readonly position: string | null
-  readonly item?: Item
-  readonly fill?: () => AsyncGenerator<Item>
+  readonly item?: StreamItem
+  readonly fill?: () => AsyncGenerator<StreamItem>
 }
 
 /** A queue for one consumer, first in, first out. The stream that fills it limits its size. */
-export class ItemQueue<Item> {
-  #entries: QueueEntry<Item>[] = []
+export class ItemQueue {
+  #entries: QueueEntry[] = []
   #wake: () => void = () => {}
   #end: { failure: Error | null } | null = null
 
@@ -16,7 +18,7 @@ export class ItemQueue<Item> {
     return this.#entries.length
   }
 
-  push(entry: QueueEntry<Item>): void {
+  push(entry: QueueEntry): void {
     if (this.#end) return
     const last = this.#entries.at(-1)
     // Two entries in a row with only a position become one, so that heartbeats do not fill the queue.
@@ -36,7 +38,7 @@ export class ItemQueue<Item> {
   }
 
   /** Waits for the next entry. Returns null at the end of the queue. */
-  async take(): Promise<QueueEntry<Item> | null> {
+  async take(): Promise<QueueEntry | null> {
     while (this.#entries.length === 0) {
       if (this.#end) {
         const { failure } = this.#end
@@ -52,4 +54,4 @@ export class ItemQueue<Item> {
   }
 }
 
-const isOnlyPosition = <Item>({ item, fill }: QueueEntry<Item>): boolean => !item && !fill
+const isOnlyPosition = ({ item, fill }: QueueEntry): boolean => !item && !fill

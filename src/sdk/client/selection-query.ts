@@ -1,6 +1,6 @@
 import type { Update } from '../generated/messages.ts'
 import { filterParameters, type ValueFilters } from '../generated/names.ts'
-import type { StreamOptions } from './options.ts'
+import type { StreamOptions } from './stream-types.ts'
 
 export type SelectionFilters = Pick<StreamOptions<Update['type']>, 'types' | 'stage' | keyof ValueFilters>
 

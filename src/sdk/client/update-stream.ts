@@ -8,11 +8,9 @@ import { Connection, type Environment } from './connection.ts'
 import { readBackfill } from './history-reader.ts'
 import type { Http } from './http-requests.ts'
 import { ItemQueue, type QueueEntry } from './item-queue.ts'
-import type { StreamOptions } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 import { selectionQuery, setGiven, timeText } from './selection-query.ts'
-import type { Gap, StreamItem } from './stream-item.ts'
-import { initialState, type StreamState } from './stream-state.ts'
+import { type Gap, initialState, type StreamItem, type StreamOptions, type StreamState } from './stream-types.ts'
 
 const DEFAULT_QUEUE_BOUND = 10_000
 const FILLED_IDS_BOUND = 100_000
@@ -50,7 +48,7 @@ export class UpdateStream implements Updates<StreamItem> {
   readonly #query: URLSearchParams
   readonly #proof: CompletenessProof
   readonly #connection: Connection
-  readonly #queue = new ItemQueue<StreamItem>()
+  readonly #queue = new ItemQueue()
   readonly #queueBound: number
   readonly #abort = new AbortController()
   #state = initialState
@@ -60,7 +58,7 @@ export class UpdateStream implements Updates<StreamItem> {
   #received: string | null = null
   /** Set while snapshots must precede the next update. If the connection ends earlier, the next connection requests them. */
   #awaitsSnapshots = false
-  #current: QueueEntry<StreamItem> | null = null
+  #current: QueueEntry | null = null
   #filling: AsyncGenerator<StreamItem> | null = null
   /** Ids of filled messages. One loss may be found twice: by a chain, and by the number in a heartbeat. */
   readonly #filled = new Set<string>()
@@ -229,7 +227,7 @@ export class UpdateStream implements Updates<StreamItem> {
     }
   }
 
-  #push(entry: QueueEntry<StreamItem>): void {
+  #push(entry: QueueEntry): void {
     this.#queue.push(entry)
     if (this.#queue.size < this.#queueBound || this.#awaitsSnapshots || this.#state.phase === 'closed') return
     // A WebSocket cannot be slowed down. The tape keeps the messages, and a later connection receives them.

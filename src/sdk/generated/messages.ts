@@ -553,6 +553,39 @@ export type QuoteMessage = TokenUpdate<"quote"> & QuoteReading
 /** The market of the underlying stocks opened or closed. */
 export type SessionMessage = GlobalUpdate<"session"> & MarketHours
 
+/** The state of a token at as_of. */
+export type SnapshotMessage = {
+  readonly type: "snapshot"
+  readonly id: Position | null
+  readonly symbol: string
+  readonly address: Address
+  /** The state includes every message up to this position. */
+  readonly as_of: Position
+  readonly token: TokenRecord
+  /** Why the symbol or the name may mislead a reader; empty if nothing may. */
+  readonly token_warnings: readonly TokenWarning[]
+  /** The multiplier from tokens to shares; 1 if there is none, null if unknown. */
+  readonly multiplier: Decimal | null
+  /** The source of the multiplier; call is a read of the token contract. */
+  readonly multiplier_source: "log" | "call" | "list" | null
+  /** The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999. */
+  readonly scheduled: {
+    readonly multiplier: Decimal
+    readonly effective_at: Time | null
+  } | null
+  /** The names of the paused features. */
+  readonly paused: readonly string[]
+  readonly supply: {
+    readonly tokens: Decimal | null
+    readonly shares: Decimal | null
+  }
+  readonly nav: ReferenceValue
+  /** The latest quote of the deepest pool in the state ok, or of the first pool; null before any pool was read. */
+  readonly quote: QuoteReading | null
+  /** The session of the market; null without a calendar. */
+  readonly session: MarketHours | null
+}
+
 /** The first message of every connection: server, ends of the tape, and limits. */
 export type HelloMessage = {
   readonly type: "hello"
@@ -626,39 +659,6 @@ export type UnsubscribedMessage = {
   /** The client's own identifier for its request, returned with the answer. */
   readonly req?: number | string
   readonly symbols: readonly string[]
-}
-
-/** The state of a token at as_of. */
-export type SnapshotMessage = {
-  readonly type: "snapshot"
-  readonly id: Position | null
-  readonly symbol: string
-  readonly address: Address
-  /** The state includes every message up to this position. */
-  readonly as_of: Position
-  readonly token: TokenRecord
-  /** Why the symbol or the name may mislead a reader; empty if nothing may. */
-  readonly token_warnings: readonly TokenWarning[]
-  /** The multiplier from tokens to shares; 1 if there is none, null if unknown. */
-  readonly multiplier: Decimal | null
-  /** The source of the multiplier; call is a read of the token contract. */
-  readonly multiplier_source: "log" | "call" | "list" | null
-  /** The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999. */
-  readonly scheduled: {
-    readonly multiplier: Decimal
-    readonly effective_at: Time | null
-  } | null
-  /** The names of the paused features. */
-  readonly paused: readonly string[]
-  readonly supply: {
-    readonly tokens: Decimal | null
-    readonly shares: Decimal | null
-  }
-  readonly nav: ReferenceValue
-  /** The latest quote of the deepest pool in the state ok, or of the first pool; null before any pool was read. */
-  readonly quote: QuoteReading | null
-  /** The session of the market; null without a calendar. */
-  readonly session: MarketHours | null
 }
 
 /** The replay has ended; live messages follow. It is a receipt of the replay. */

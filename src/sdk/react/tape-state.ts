@@ -1,13 +1,6 @@
-import {
-  book,
-  comparePositions,
-  type Gap,
-  type StockState,
-  type StreamItem,
-  type StreamState,
-  type Update,
-} from '../client/index.ts'
-import { initialState } from '../client/stream-state.ts'
+import { book, type Gap, type StockState, type StreamItem, type StreamState, type Update } from '../client/index.ts'
+import { isNotAfter } from '../client/position-order.ts'
+import { initialState } from '../client/stream-types.ts'
 import { selectsStock, type TapeUnion, unite } from './tape-selection.ts'
 
 /** State of the connection, with the number of gaps in its stream and the last gap. */
@@ -85,5 +78,4 @@ export class TapeMemory {
 }
 
 /** Returns the later of two positions, because a filled message may be older than the newest one. */
-const later = (a: string | null, b: string | null): string | null =>
-  a === null || (b !== null && (comparePositions(a, b) ?? 1) <= 0) ? b : a
+const later = (a: string | null, b: string | null): string | null => (a === null || (b !== null && isNotAfter(a, b)) ? b : a)

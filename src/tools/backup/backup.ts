@@ -1,6 +1,7 @@
+import { once } from 'node:events'
 import { constants, existsSync } from 'node:fs'
 import { chmod, copyFile, open, rename, rm } from 'node:fs/promises'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Command, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/exit-codes.ts'
@@ -80,7 +81,7 @@ async function claim(part: string): Promise<void> {
 
 async function copyUnchanged(dir: string, part: string): Promise<void> {
   for (let attempt = 1; attempt <= ATTEMPTS_BOUND; attempt += 1) {
-    const relay = await RelayControl.connect(dir)
+    const relay = await openControl(dir)
     try {
       await relay.ask('copy')
       await copyFile(join(dir, TAPE_FILE_NAME), part, constants.COPYFILE_FICLONE)
@@ -100,47 +101,35 @@ const refusals: Readonly<Record<string, string>> = {
   EACCES: 'only the user of the relay may do this',
 }
 
-/** The socket of a relay that runs. */
-class RelayControl {
-  readonly #socket: Socket
-  readonly #lines: AsyncIterator<string>
-
-  static connect(dir: string): Promise<RelayControl> {
-    return new Promise((resolve, reject) => {
-      const socket = connect(join(dir, CONTROL_NAME), () => resolve(new RelayControl(socket)))
-      socket.on('error', (failure: NodeJS.ErrnoException) => {
-        reject(new BackupError(`${dir}: ${refusals[failure.code ?? ''] ?? failure.message}`))
-      })
-    })
-  }
-
-  private constructor(socket: Socket) {
-    this.#socket = socket
-    this.#lines = createInterface({ input: socket })[Symbol.asyncIterator]()
-  }
-
+/** Connects to the socket of a relay that runs. */
+async function openControl(dir: string) {
+  const socket = connect(join(dir, CONTROL_NAME))
+  // A connection that is lost later ends the lines.
+  socket.on('error', () => {})
+  await once(socket, 'connect').catch((failure: NodeJS.ErrnoException) => {
+    throw new BackupError(`${dir}: ${refusals[failure.code ?? ''] ?? failure.message}`)
+  })
+  const lines = createInterface({ input: socket })[Symbol.asyncIterator]()
+  const close = () => void socket.destroy()
   /** Sends a line, and resolves with the answer. */
-  async ask<Say extends ControlMessage['say']>(say: Say): Promise<Extract<ControlMessage, { say: Say }>> {
-    this.#socket.write(`${say}\n`)
-    const deadline = setTimeout(() => this.#socket.destroy(), ANSWER_BOUND_MS)
-    const { value, done } = await this.#lines.next()
+  const ask = async <Say extends ControlMessage['say']>(say: Say): Promise<Extract<ControlMessage, { say: Say }>> => {
+    socket.write(`${say}\n`)
+    const deadline = setTimeout(close, ANSWER_BOUND_MS)
+    const { value, done } = await lines.next()
     clearTimeout(deadline)
     if (done) throw new BackupError('the relay does not answer: it stops or hangs, or the copy took too long')
     const message = JSON.parse(value) as ControlMessage
     if (message.say === 'refused') throw new BackupError(message.reason)
     return message as Extract<ControlMessage, { say: Say }>
   }
-
-  close(): void {
-    this.#socket.destroy()
-  }
+  return { ask, close }
 }
 
 /** Resolves to true if a relay runs on a folder. */
 export const isRelayRunning = (dir: string): Promise<boolean> =>
-  RelayControl.connect(dir).then(
-    (relay) => {
-      relay.close()
+  openControl(dir).then(
+    ({ close }) => {
+      close()
       return true
     },
     () => false,

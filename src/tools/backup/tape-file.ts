@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { messageOf } from '../../lib/http-fetch.ts'
-import { oneLine } from '../../lib/printable-text.ts'
+import { oneLine } from '../../lib/text.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import { SCHEMA_VERSION } from '../../relay/tape/tape-database.ts'
 

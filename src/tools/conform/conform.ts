@@ -4,8 +4,9 @@ import { type Command, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/exit-c
 import { adviceFor, type CommandFlags, commonFlags, readFlags, switchFlag, textFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { runServerConformance } from './judge-server.ts'
-import { type Rule, type RuleVerdict, rules } from './rules.ts'
-import { BrokenRule, NotApplicable, ScenarioDriver } from './scenario-driver.ts'
+import { judge, type RuleText, type RuleVerdict } from './rule-verdict.ts'
+import { type Rule, rules } from './rules.ts'
+import { ScenarioDriver } from './scenario-driver.ts'
 import { serverRules } from './server-rules.ts'
 
 export const conformFlags = {
@@ -42,10 +43,7 @@ export const conform: Command = async (args) => {
   }
   const jobs = readJobs(values.jobs)
   checkCommand(command)
-  const verdicts = await judgeAll(chosen, command, jobs, (verdict) => {
-    if (!values.json) printVerdict(verdict)
-  })
-  return report(verdicts, values.json)
+  return report(await judgeAll(chosen, command, jobs, values.json ? ignoreVerdict : printVerdict), values.json)
 }
 
 type ServerFlags = { readonly key?: string; readonly only?: string; readonly list?: boolean; readonly json?: boolean }
@@ -58,14 +56,9 @@ async function conformServer(url: string, command: readonly string[], { key, onl
   }
   if (!/^https?:\/\//.test(url)) throw new UsageError(`--server must be a URL such as http://127.0.0.1:8080, not ${url}`)
   if (command.length > 0) throw new UsageError('--server checks a server; leave out the command')
-  const onVerdict = (verdict: RuleVerdict) => {
-    if (!json) printVerdict(verdict)
-  }
+  const server = { url: url.replace(/\/+$/, ''), key, rules: chosen, onVerdict: json ? ignoreVerdict : printVerdict }
   try {
-    return report(
-      await runServerConformance({ url: url.replace(/\/+$/, ''), rules: chosen, onVerdict, ...(key !== undefined && { key }) }),
-      json,
-    )
+    return report(await runServerConformance(server), json)
   } catch (failure) {
     throw new UsageError(`${url} does not answer as a relay: ${failure instanceof Error ? failure.message : failure}`)
   }
@@ -78,9 +71,10 @@ function report(verdicts: readonly RuleVerdict[], json: boolean | undefined): nu
   return isOk ? EXIT_OK : EXIT_FAILED
 }
 
+const ignoreVerdict = (): void => {}
 const printVerdict = (verdict: RuleVerdict): void => void process.stdout.write(`${verdictLines(verdict).join('\n')}\n`)
 
-function printRules(chosen: readonly Pick<Rule, 'name' | 'section' | 'sentence'>[]): void {
+function printRules(chosen: readonly RuleText[]): void {
   for (const { name, section, sentence } of chosen) process.stdout.write(`${name.padEnd(NAME_COLUMN)} ${section} ${sentence}\n`)
 }
 
@@ -98,7 +92,7 @@ export async function judgeAll(
     for (let index = next++; index < chosen.length; index = next++) {
       const rule = chosen[index]
       if (!rule) return
-      verdicts[index] = await judge(rule, command)
+      verdicts[index] = await judgeClient(rule, command)
       for (let verdict = verdicts[reported]; verdict; verdict = verdicts[reported]) {
         onVerdict(verdict)
         reported += 1
@@ -116,9 +110,10 @@ function splitCommand(args: readonly string[]): readonly [own: readonly string[]
   return [args.slice(0, start), args.slice(args[start] === '--' ? start + 1 : start)]
 }
 
-const takesValue = (word: string | undefined): boolean => ['--only', '--jobs', '--server', '--key'].includes(word ?? '')
+const takesValue = (word: string | undefined): boolean =>
+  Object.entries(conformFlags).some(([name, { type }]) => type === 'string' && word === `--${name}`)
 
-function chooseRules<Named extends { readonly name: string }>(all: readonly Named[], only: string | undefined): readonly Named[] {
+function chooseRules<Named extends RuleText>(all: readonly Named[], only: string | undefined): readonly Named[] {
   if (only === undefined) return all
   return only.split(',').map((name) => {
     const rule = all.find((rule) => rule.name === name)
@@ -147,26 +142,9 @@ function checkCommand([file]: readonly string[]): void {
   }
 }
 
-async function judge(rule: Rule, command: readonly string[]): Promise<RuleVerdict> {
-  const { name, section, sentence, isOptional = false } = rule
-  const driver = await ScenarioDriver.open(command, name)
-  const verdict = (outcome: RuleVerdict['outcome'], detail: string | null): RuleVerdict => ({
-    rule: name,
-    section,
-    sentence,
-    outcome,
-    detail,
-  })
-  try {
-    await rule.run(driver)
-    return verdict('kept', null)
-  } catch (failure) {
-    if (failure instanceof NotApplicable) return verdict(isOptional ? 'optional' : 'not applicable', failure.message)
-    if (!(failure instanceof BrokenRule)) throw failure
-    return verdict(isOptional ? 'optional' : 'broken', failure.message)
-  } finally {
-    await driver.close()
-  }
+async function judgeClient(rule: Rule, command: readonly string[]): Promise<RuleVerdict> {
+  const driver = await ScenarioDriver.open(command, rule.name)
+  return judge(rule, () => rule.run(driver), rule.isOptional).finally(() => driver.close())
 }
 
 const marks = { kept: '✓', broken: '✗', optional: '-', 'not applicable': '-' } as const

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { ConditionWatchers } from '../../lib/condition-watchers.ts'
 import { parseJson } from '../../lib/safe-json.ts'
 
 /** Limit of the standard error that is kept; LINE_BOUND_CHARS is the limit of a line of standard output. */
@@ -13,7 +14,7 @@ export type PrintedLine = { readonly type: string; readonly id?: string | null }
 /** The client under test: a command that prints the messages that it receives as NDJSON. */
 export class JudgedClient {
   readonly #child: ChildProcess
-  readonly #watchers = new Set<() => void>()
+  readonly #watchers = new ConditionWatchers()
   readonly lines: PrintedLine[] = []
   #rest = ''
   stderr = ''
@@ -34,17 +35,8 @@ export class JudgedClient {
 
   /** Resolves to false if the condition is still false after `withinMs`, or when the client ends. */
   async until(condition: () => boolean, withinMs: number): Promise<boolean> {
-    if (condition()) return true
-    return new Promise((resolve) => {
-      const settle = (result: boolean) => {
-        clearTimeout(timer)
-        this.#watchers.delete(check)
-        resolve(result)
-      }
-      const check = () => (condition() || this.ended !== null) && settle(condition())
-      const timer = setTimeout(() => settle(false), withinMs)
-      this.#watchers.add(check)
-    })
+    await this.#watchers.until(() => condition() || this.ended !== null, withinMs)
+    return condition()
   }
 
   /** Stops reading what the client prints, as a slow reader of a pipe does. */
@@ -79,7 +71,7 @@ export class JudgedClient {
     const lines = (this.#rest + text).split('\n')
     this.#rest = (lines.pop() ?? '').slice(-LINE_BOUND_CHARS)
     for (const line of lines) this.#readLine(line)
-    this.#notify()
+    this.#watchers.notify()
   }
 
   #readLine(line: string): void {
@@ -91,10 +83,6 @@ export class JudgedClient {
 
   #end(how: number | string): void {
     this.ended ??= how
-    this.#notify()
-  }
-
-  #notify(): void {
-    for (const watcher of [...this.#watchers]) watcher()
+    this.#watchers.notify()
   }
 }

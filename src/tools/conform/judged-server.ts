@@ -1,5 +1,5 @@
 import { parseJson } from '../../lib/safe-json.ts'
-import { BrokenRule, NotApplicable } from './scenario-driver.ts'
+import { BrokenRule, NotApplicable } from './rule-verdict.ts'
 import { type JsonTransport, type JudgedMessage, ServerStream, WAIT_MS } from './server-stream.ts'
 
 /** Actions of the caller on the chain and on the server. A rule that needs an absent one is skipped. */
@@ -39,10 +39,7 @@ export class JudgedServer {
   }
 
   open(transport: JsonTransport, query: string, after?: string, headers: Readonly<Record<string, string>> = {}): ServerStream {
-    const stream = ServerStream.open(this.url, {
-      ...{ transport, query, headers: { ...this.#headers, ...headers } },
-      ...(after !== undefined && { after }),
-    })
+    const stream = new ServerStream(this.url, transport, query, { ...this.#headers, ...headers }, after)
     this.#streams.push(stream)
     return stream
   }

@@ -2,28 +2,16 @@ import { closeCodes } from '../../protocol/close-codes.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { Update } from '../../protocol/updates.ts'
-import { BrokenRule, NotApplicable, type ScenarioDriver, WATCH_MS } from './scenario-driver.ts'
-import type { ScriptedConnection } from './scripted-relay.ts'
+import { BrokenRule, NotApplicable, type RuleText } from './rule-verdict.ts'
+import { type ScenarioDriver, WATCH_MS } from './scenario-driver.ts'
+import type { ScriptedConnection } from './scripted-connection.ts'
 import { ScriptedTape } from './scripted-tape.ts'
 
-export type Rule = {
-  readonly name: string
-  readonly section: string
-  readonly sentence: string
+export type Rule = RuleText & {
   /** A client may break an optional rule, and conforms all the same. */
   readonly isOptional?: boolean
   /** Plays a scenario. Throws if the client breaks the rule, or if the rule does not apply to it. */
   readonly run: (driver: ScenarioDriver) => Promise<void>
-}
-
-/** Verdict of a rule about a client, or about a server. */
-export type RuleVerdict = {
-  readonly rule: string
-  readonly section: string
-  readonly sentence: string
-  readonly outcome: 'kept' | 'broken' | 'optional' | 'not applicable'
-  /** How the client, or the server, broke the rule, or why the rule does not apply; null if the rule was kept. */
-  readonly detail: string | null
 }
 
 const RETRY_MS = 1_500
@@ -47,11 +35,6 @@ const nameOf = (reason: string): string => reason.replaceAll('_', '-')
 
 const isOverHttp = ({ transport }: ScriptedConnection): boolean => transport !== 'websocket'
 
-function sayBye(connection: ScriptedConnection, reason: 'going_away' | 'too_slow' | 'no_pong', id: string, retryMs: number): void {
-  connection.send({ type: 'bye', id, reason, retry_ms: retryMs } satisfies NoticeOf<'bye'>)
-  connection.close(closeCodes[reason], `${reason} ${id}`)
-}
-
 /** A client notices a loss with a gap, or reads the message from the history. */
 const hasNoticed = ({ client }: ScenarioDriver, { id: lostId }: Update): Promise<boolean> =>
   client.until(
@@ -70,7 +53,7 @@ const gapRule = (reason: 'expired' | 'ahead' | 'long'): Rule =>
     const backfill = reason === 'long' ? `/v1/events?symbols=AAPLc&after=${back.since}&through=${missed.id}` : null
     back.accept({ gap: (from) => ({ type: 'gap', id: missed.id, reason, after: from, through: missed.id, backfill }) })
     const isFilled = () => reason === 'long' && driver.client.lines.some(({ id }) => id === missed.id)
-    if (!(await driver.client.until(isFilled, 500))) await driver.expectGap([reason], 'the relay sent one')
+    if (!(await driver.client.until(isFilled, 500))) await driver.expectGap(reason, 'the relay sent one')
     const next = tape.transfer()
     await driver.publishAndExpect(back, next)
     back.cut()
@@ -86,7 +69,8 @@ const resumesRule = (reason: 'going_away' | 'too_slow' | 'no_pong'): Rule =>
       const live = await driver.openLive()
       const last = driver.tape.end
       const endedAt = performance.now()
-      sayBye(live, reason, last, RETRY_MS)
+      live.send({ type: 'bye', id: last, reason, retry_ms: RETRY_MS } satisfies NoticeOf<'bye'>)
+      live.close(closeCodes[reason], `${reason} ${last}`)
       const missed = driver.tape.transfer()
       const back = await driver.nextResume(last)
       const waitedMs = Math.round(back.arrivedAt - endedAt)
@@ -192,7 +176,7 @@ export const rules: readonly Rule[] = [
     if (!live.hasValueFilter) throw new NotApplicable('the client sets no value filter')
     live.drop(driver.tape.transfer())
     live.heartbeat()
-    await driver.expectGap(['missed'], 'a message was lost, and heartbeat.sent counts it')
+    await driver.expectGap('missed', 'a message was lost, and heartbeat.sent counts it')
     const lost = driver.tape.transfer()
     live.drop(lost)
     await driver.publishAndExpect(live, driver.tape.transfer())
@@ -250,7 +234,7 @@ export const rules: readonly Rule[] = [
     const back = await driver.nextConnection()
     if (back.since === null) throw new BrokenRule('the client reconnected without a position')
     back.accept()
-    await driver.expectGap(['epoch'], 'the relay sent one')
+    await driver.expectGap('epoch', 'the relay sent one')
     await driver.expectPrinted(kept)
     back.cut()
     await driver.nextResume(kept.id)

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { Update } from '../../protocol/updates.ts'
 import { JudgedClient } from './judged-client.ts'
-import { type Beginning, type ScriptedConnection, ScriptedRelay } from './scripted-relay.ts'
+import { BrokenRule } from './rule-verdict.ts'
+import type { ScriptedConnection } from './scripted-connection.ts'
+import { ScriptedRelay } from './scripted-relay.ts'
 import { ScriptedTape } from './scripted-tape.ts'
 
 /** Limit of the time in which a client first connects. RETURN_MS is that of a reconnect, PRINT_MS that of a printed message. */
@@ -13,9 +15,6 @@ const RETURN_MS = 12_000
 const PRINT_MS = 10_000
 /** Time for which a scenario watches a client that must not reconnect. */
 export const WATCH_MS = 4_000
-
-export class BrokenRule extends Error {}
-export class NotApplicable extends Error {}
 
 export class ScenarioDriver {
   readonly #command: readonly string[]
@@ -42,15 +41,12 @@ export class ScenarioDriver {
     return this.#client
   }
 
-  startClient(): void {
+  /** Starts the client. */
+  async firstConnection(): Promise<ScriptedConnection> {
     const { url } = this.relay
     const command = this.#command.map((word) => word.replaceAll('{url}', url))
     const environment = { STOCKTAPE_URL: url, STOCKTAPE_SYMBOLS: 'AAPLc', STOCKTAPE_POSITION: join(this.#folder, 'position') }
     this.#client = new JudgedClient(command, { ...process.env, ...environment })
-  }
-
-  async firstConnection(): Promise<ScriptedConnection> {
-    this.startClient()
     const connection = await this.relay.nextConnection(CONNECT_MS)
     if (connection) return connection
     const { ended, stderr } = this.client
@@ -59,9 +55,9 @@ export class ScenarioDriver {
   }
 
   /** Resolves when the client is live and has printed two movements. */
-  async openLive(beginning?: Beginning): Promise<ScriptedConnection> {
+  async openLive(): Promise<ScriptedConnection> {
     const connection = await this.firstConnection()
-    connection.accept(beginning)
+    connection.accept()
     await this.publishAndExpect(connection, this.tape.transfer(), this.tape.transfer())
     return connection
   }
@@ -110,11 +106,11 @@ export class ScenarioDriver {
     if (repeated !== undefined) throw new BrokenRule(`the client printed ${repeated} twice`)
   }
 
-  /** Requires a gap with one of these reasons, from the relay or found by the client. */
-  async expectGap(reasons: readonly string[], what: string): Promise<void> {
-    const isGap = () => this.client.lines.some(({ type, reason }) => type === 'gap' && reasons.includes(String(reason)))
+  /** Requires a gap with this reason, from the relay or found by the client. */
+  async expectGap(reason: string, what: string): Promise<void> {
+    const isGap = () => this.client.lines.some((line) => line.type === 'gap' && line.reason === reason)
     if (!(await this.client.until(isGap, PRINT_MS)))
-      throw new BrokenRule(`the client printed no gap ${reasons.join(' or ')}: ${what}${this.#howItEnded()}`)
+      throw new BrokenRule(`the client printed no gap ${reason}: ${what}${this.#howItEnded()}`)
   }
 
   /** Requires that the client ends, or does not reconnect. */

@@ -1,6 +1,7 @@
 import { get } from 'node:http'
 import { get as getOverTls } from 'node:https'
 import { WebSocket } from 'ws'
+import { ConditionWatchers } from '../../lib/condition-watchers.ts'
 import { parseJson } from '../../lib/safe-json.ts'
 
 /** A stream of the judged server: everything that it sent, and how it ended. */
@@ -40,14 +41,6 @@ export const WAIT_MS = 15_000
 /** Limit of the messages of one stream. A rule that needs more would take too long. */
 const MESSAGES_BOUND = 200_000
 
-type OpenRequest = {
-  readonly transport: JsonTransport
-  readonly query: string
-  /** Resumes after this position in the way of the transport: `Last-Event-ID` with SSE, `since` with the others. */
-  readonly after?: string
-  readonly headers?: Readonly<Record<string, string>>
-}
-
 export class ServerStream {
   readonly received: Received[] = []
   end: StreamEnd | null = null
@@ -55,18 +48,17 @@ export class ServerStream {
   refusal: { readonly status: number; readonly body: string } | null = null
   #close: () => void = () => {}
   #send: (text: string) => void = () => {}
-  readonly #watchers = new Set<() => void>()
+  readonly #watchers = new ConditionWatchers()
 
-  static open(url: string, { transport, query, after, headers = {} }: OpenRequest): ServerStream {
-    const stream = new ServerStream()
+  /** With `after` it resumes in the way of the transport: by `Last-Event-ID` with SSE, by `since` with the others. */
+  constructor(url: string, transport: JsonTransport, query: string, headers: Readonly<Record<string, string>>, after?: string) {
     const since = after === undefined ? '' : `&since=${after}`
-    if (transport === 'ws') stream.#openWebSocket(`${url.replace(/^http/, 'ws')}/v1/ws?${query}${since}`, headers)
-    else if (transport === 'ndjson') stream.#openHttp(`${url}/v1/stream?format=ndjson&${query}${since}`, headers)
+    if (transport === 'ws') this.#openWebSocket(`${url.replace(/^http/, 'ws')}/v1/ws?${query}${since}`, headers)
+    else if (transport === 'ndjson') this.#openHttp(`${url}/v1/stream?format=ndjson&${query}${since}`, headers)
     else {
       const resume: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
-      stream.#openHttp(`${url}/v1/stream?${query}`, { accept: 'text/event-stream', ...resume, ...headers })
+      this.#openHttp(`${url}/v1/stream?${query}`, { accept: 'text/event-stream', ...resume, ...headers })
     }
-    return stream
   }
 
   get texts(): readonly string[] {
@@ -84,17 +76,7 @@ export class ServerStream {
 
   /** Resolves to whether the condition became true in time. */
   until(condition: () => boolean, withinMs = WAIT_MS): Promise<boolean> {
-    if (condition()) return Promise.resolve(true)
-    return new Promise((resolve) => {
-      const timeout = setTimeout(() => finish(false), withinMs)
-      const check = () => condition() && finish(true)
-      const finish = (isTrue: boolean) => {
-        clearTimeout(timeout)
-        this.#watchers.delete(check)
-        resolve(isTrue)
-      }
-      this.#watchers.add(check)
-    })
+    return this.#watchers.until(condition, withinMs)
   }
 
   send(message: unknown): void {
@@ -110,16 +92,12 @@ export class ServerStream {
     const isRecord = typeof message === 'object' && message !== null && !Array.isArray(message)
     const record = (isRecord ? message : {}) as Record<string, unknown>
     if (this.received.length < MESSAGES_BOUND) this.received.push({ type: String(record.type), text, message: record, ...lines })
-    this.#notify()
-  }
-
-  #notify(): void {
-    for (const check of [...this.#watchers]) check()
+    this.#watchers.notify()
   }
 
   #finish(end: StreamEnd): void {
     this.end ??= end
-    this.#notify()
+    this.#watchers.notify()
   }
 
   #openWebSocket(url: string, headers: Readonly<Record<string, string>>): void {

@@ -4,6 +4,7 @@ import { flagTerms, helpText } from '../../lib/help.ts'
 import { duration, SettingError } from '../../lib/setting-readers.ts'
 import { openSteadyClock, schedulerOn } from '../../lib/steady-clock.ts'
 import { readConfig, withUpstream } from '../../relay/config/config.ts'
+import { withColours, withoutColours } from '../terminal-colours.ts'
 import { examine } from './examination.ts'
 import { examinationText, showProgress } from './terminal-report.ts'
 
@@ -56,10 +57,10 @@ export const doctor: Command = async (args) => {
   const examination = await examine({ config, timeoutMs, ...ports }).finally(stopProgress)
   await builtInChain?.stop()
   const { ok, source, reason } = examination.verdict
-  const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR
+  const paint = process.stdout.isTTY && !process.env.NO_COLOR ? withColours : withoutColours
   const text = values.json
     ? `${JSON.stringify({ ok, source, reason, checks: examination.findings })}\n`
-    : examinationText(examination, { isColoured })
+    : examinationText(examination, paint)
   await new Promise((resolve) => process.stdout.write(text, resolve))
   return ok ? EXIT_OK : EXIT_FAILED
 }

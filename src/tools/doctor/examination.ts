@@ -40,19 +40,16 @@ export async function examine(inputs: ExaminationInputs): Promise<Examination> {
   const [deadline, trialDeadline] = [AbortSignal.timeout(timeoutMs), AbortSignal.timeout(TRIAL_SHARE * timeoutMs)]
   const list = probeList({ config: config.tokens, timeoutMs, wallTime })
   const addresses = list.then((read) => read.addresses)
-  const shared = { ...inputs, deadline, addresses: inTime(addresses, timeoutMs * LIST_SHARE) }
+  const noAddresses = wait(timeoutMs * LIST_SHARE, [], { ref: false })
+  const shared = { ...inputs, deadline, addresses: Promise.race([addresses, noAddresses]) }
   const nodes = Promise.all(upstreamRpcUrl.map((url) => examineNode(url, receiptsRpcUrl.length === 0, shared)))
   const receipts = Promise.all(receiptsRpcUrl.map((url) => examineReceipts(url, shared)))
-  const trial = trySource({ ...inputs, addresses, deadline: endingEarly(trialDeadline, nodes, areUnreachable) })
-  const socketDeadline = endingEarly(
-    trialDeadline,
-    trial.then(() => wait(SOCKET_GRACE_MS, undefined, { ref: false })),
-  )
-  const sockets = Promise.all(
-    upstreamWsUrl.map((url) => examineSocket(url, { ...shared, socketDeadline, mayEnd: nodes.then(() => {}) })),
-  )
-  const [read, source, ...endpoints] = await Promise.all([list, trial, nodes, sockets, receipts])
-  const [examinedNodes, examinedSockets, examinedReceipts] = endpoints
+  const trial = trySource({ ...inputs, addresses, deadline: endingEarly(trialDeadline, nodes.then(areUnreachable)) })
+  const afterTrial = trial.then(() => wait(SOCKET_GRACE_MS, true, { ref: false }))
+  const socketInputs = { ...shared, socketDeadline: endingEarly(trialDeadline, afterTrial), mayEnd: nodes }
+  const sockets = Promise.all(upstreamWsUrl.map((url) => examineSocket(url, socketInputs)))
+  const examined = await Promise.all([list, trial, nodes, sockets, receipts])
+  const [read, source, examinedNodes, examinedSockets, examinedReceipts] = examined
   const withFindings = examinedSockets.map(({ socket, ...endpoint }) => ({
     ...endpoint,
     outcomes: socketFindings(socket, source, read.addresses.length > 0),
@@ -74,9 +71,9 @@ function conclude(
   const findings = [...examined.flatMap((endpoint) => withChain(endpoint, chain)), ...list.findings]
   return {
     verdict: verdictOf(trial, { hasTokens: list.addresses.length > 0, isReachable: !areUnreachable(examined) }),
-    findings: findings.map(({ value, ...finding }) => ({
+    findings: findings.map((finding) => ({
       ...finding,
-      ...(value !== undefined && { value: redactDeep(value, redact) }),
+      value: redactDeep(finding.value, redact),
       message: printable(redact(finding.message)),
     })),
   }
@@ -156,7 +153,7 @@ const unlessRefused = <Answer, Other>(
 const examineNode = (url: string, hasReceipts: boolean, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
   examineEndpoint('rpc', url, inputs, async (probe, report) => {
     report('client', await clientOutcome(probe))
-    await runRpcChecks({ ...inputs, probe, pools: inputs.config.tokens.pools }, report)
+    await runRpcChecks({ ...inputs, probe }, report)
     if (hasReceipts) report('receipts', await receiptsOutcome(probe, inputs))
   })
 
@@ -165,7 +162,7 @@ const examineReceipts = (url: string, inputs: EndpointInputs): Promise<ExaminedE
 
 async function examineSocket(
   url: string,
-  inputs: EndpointInputs & { readonly socketDeadline: AbortSignal; readonly mayEnd: Promise<void> },
+  inputs: EndpointInputs & { readonly socketDeadline: AbortSignal; readonly mayEnd: Promise<unknown> },
 ): Promise<ExaminedSocket> {
   const { addresses, socketDeadline, mayEnd } = inputs
   const [endpoint, socket] = await Promise.all([
@@ -213,25 +210,15 @@ const receiptsOutcome = (probe: EndpointProbe, { deadline }: EndpointInputs): Pr
     },
   )
 
-/** Resolves to no tokens if the list takes too long. */
-const inTime = (addresses: Promise<readonly Hex[]>, ms: number): Promise<readonly Hex[]> =>
-  Promise.race([
-    addresses,
-    new Promise<readonly Hex[]>((resolve) => {
-      setTimeout(() => resolve([]), ms).unref()
-    }),
-  ])
-
 const areUnreachable = (nodes: readonly ExaminedEndpoint[]): boolean => nodes.every(({ reach }) => reach.state === 'fail')
 
-/** Makes a signal that aborts at the deadline, or earlier once `ends` returns true for the result. */
-function endingEarly<T>(deadline: AbortSignal, result: Promise<T>, ends: (value: T) => boolean = () => true): AbortSignal {
+/** Makes a signal that aborts at the deadline, or when the promise resolves to true or rejects. */
+function endingEarly(deadline: AbortSignal, isOver: Promise<boolean>): AbortSignal {
   const early = new AbortController()
-  result.then(
-    (value) => {
-      if (ends(value)) early.abort()
-    },
-    () => early.abort(),
-  )
+  isOver
+    .catch(() => true)
+    .then((ends) => {
+      if (ends) early.abort()
+    })
   return AbortSignal.any([deadline, early.signal])
 }

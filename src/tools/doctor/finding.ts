@@ -15,15 +15,11 @@ export type Outcome = Omit<Finding, 'id' | 'target'>
 
 export type NamedOutcome = readonly [name: string, outcome: Outcome]
 
-export const ok = (message: string, value?: unknown): Outcome => ({ state: 'ok', ...(value !== undefined && { value }), message })
+// A field that is undefined is absent in JSON.
+export const ok = (message: string, value?: unknown): Outcome => ({ state: 'ok', value, message })
 export const skip = (message: string): Outcome => ({ state: 'skip', message })
-export const warn = (message: string, advice?: string, value?: unknown): Outcome => bad('warn', message, advice, value)
-export const fail = (message: string, advice?: string, value?: unknown): Outcome => bad('fail', message, advice, value)
-
-const bad = (state: 'warn' | 'fail', message: string, advice: string | undefined, value: unknown): Outcome => ({
-  ...{ state, ...(value !== undefined && { value }), message },
-  ...(advice !== undefined && { advice }),
-})
+export const warn = (message: string, advice?: string, value?: unknown): Outcome => ({ state: 'warn', value, message, advice })
+export const fail = (message: string, advice?: string, value?: unknown): Outcome => ({ state: 'fail', value, message, advice })
 
 export const timeUp = skip('not examined: the time is up (--timeout)')
 

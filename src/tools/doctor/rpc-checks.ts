@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Hex } from '../../lib/hex.ts'
 import { LOGS_RANGE_BOUND } from '../../protocol/json-rpc-methods.ts'
+import { largestPage, shrunkPage } from '../../relay/chain/blocks/page-size.ts'
 import { poolQueries } from '../../relay/chain/pools/pool-queries.ts'
 import { isSealed, type SealedHeader } from '../../relay/chain/rpc/block-header.ts'
 import { ChainReader } from '../../relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
-import { PageSize } from '../../relay/chain/sealed/backfill-pages.ts'
 import { noPendingMemory, type PendingMemory } from '../../relay/chain/source/pending-status.ts'
 import { type PollResult, pollPending, readLatest } from '../../relay/chain/source/polls.ts'
 import { STALE_HEAD_MS } from '../../relay/chain/source/source-decisions.ts'
@@ -19,7 +19,6 @@ import { ANY_ADDRESS } from './socket-probe.ts'
 type RpcCheckInputs = {
   readonly probe: EndpointProbe
   readonly config: Config
-  readonly pools: readonly PoolSetting[]
   readonly addresses: Promise<readonly Hex[]>
   readonly wallTime: () => number
   readonly deadline: AbortSignal
@@ -166,7 +165,7 @@ function pendingOutcome({ memory: { status, block }, latest }: PendingReading): 
 
 async function readPendingLogs({ reader, latest, tokens }: CheckContext): Promise<Outcome> {
   if (tokens.length === 0) return skip('no list')
-  const { logs, unreadable } = await reader.logsInRange(latest.number, 'pending', tokens)
+  const { logs, unreadable } = await reader.logsInRange(latest.number, 'pending', [{ addresses: tokens }])
   // Reads the newest block after the logs, because the chain has new blocks since the first checks.
   const { number } = await readLatest(reader)
   const preconfirmed = logs.filter(({ blockNumber }) => blockNumber > number).length
@@ -176,10 +175,10 @@ async function readPendingLogs({ reader, latest, tokens }: CheckContext): Promis
 }
 
 /** Sends a JSON-RPC batch as long as the relay's, then shorter ones until the endpoint accepts one. */
-async function readBatch({ probe, pools }: CheckContext): Promise<Outcome> {
+async function readBatch({ probe, config }: CheckContext): Promise<Outcome> {
   const wanted = Math.max(
     MIN_BATCH,
-    pools.reduce((sum, pool) => sum + queriesOf(pool), BATCH_HEADERS),
+    config.tokens.pools.reduce((sum, pool) => sum + queriesOf(pool), BATCH_HEADERS),
   )
   let refusal: UpstreamError | null = null
   for (let size = wanted; ; size = Math.floor(size / 2)) {
@@ -202,12 +201,12 @@ const queriesOf = (pool: PoolSetting): number =>
 /** Halves the range until the node answers, as the relay does when it reads missed blocks. */
 async function readLogsRange({ reader, latest, tokens }: CheckContext): Promise<Outcome> {
   if (tokens.length === 0) return skip('no list')
-  const page = new PageSize()
+  let page = largestPage
   let refusal: UpstreamError | null = null
   for (;;) {
     const range = { from: Math.max(0, latest.number - page.blocks + 1), to: latest.number }
     try {
-      const { logs } = await reader.logsInRange(range.from, range.to, tokens)
+      const { logs } = await reader.logsInRange(range.from, range.to, [{ addresses: tokens }])
       const blocks = range.to - range.from + 1
       const message = `${counted(blocks, 'block')} in one eth_getLogs: ${counted(logs.length, 'log')}`
       if (!refusal) return ok(message, blocks)
@@ -215,7 +214,7 @@ async function readLogsRange({ reader, latest, tokens }: CheckContext): Promise<
     } catch (failure) {
       if (!(failure instanceof UpstreamError && ['too_large', 'gone'].includes(failure.kind)) || page.blocks === 1) throw failure
       refusal ??= failure
-      page.shrink(range, failure.message)
+      page = shrunkPage(range, failure.message)
     }
   }
 }

@@ -1,3 +1,4 @@
+import { filter, from, fromEvent, ignoreElements, interval, lastValueFrom, merge, switchMap, takeUntil, tap } from 'rxjs'
 import { z } from 'zod'
 import type { Hex } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/safe-json.ts'
@@ -10,34 +11,12 @@ import { type NamedOutcome, type Outcome, ok, reasonOf, skip, warn } from './fin
 import type { SeenHead } from './head-lag.ts'
 import type { Trial } from './source-trial.ts'
 
-export type SocketReport = {
-  readonly heads: readonly SeenHead[]
-  readonly isHeadsRefused: boolean
-  /** Kind of the subscription to logs that the node accepted; null before it accepted one. */
-  readonly subscribed: 'pendingLogs' | 'logs' | null
-  /** Why the node refused pre-confirmed logs; null if it did not. */
-  readonly refusal: string | null
-  readonly pushedLogs: number
-  /** Time from the subscription to the first log. */
-  readonly firstLogMs: number | null
-  /** `one`: one log in each message. `list`: the older shape, all pending logs in each message. */
-  readonly shape: 'one' | 'list' | null
-  /** Why the socket ended by itself; null if it did not. */
-  readonly endedWith: string | null
-  readonly watchedMs: number
-}
-
 type SocketInputs = {
   readonly url: string
   readonly addresses: Promise<readonly Hex[]>
   /** Resolves when no more heads are needed. */
-  readonly mayEnd: Promise<void>
+  readonly mayEnd: Promise<unknown>
   readonly deadline: AbortSignal
-}
-
-const noReport: SocketReport = {
-  ...{ heads: [], isHeadsRefused: false, subscribed: null, refusal: null },
-  ...{ pushedLogs: 0, firstLogMs: null, shape: null, endedWith: null, watchedMs: 0 },
 }
 
 const Pushed = z.object({ method: z.literal('eth_subscription'), params: z.object({ result: z.unknown() }) })
@@ -49,83 +28,79 @@ const COMPLETE_CHECK_MS = 50
 const HEADS_BOUND = 1_000
 
 /** Subscribes as the relay does, until heads and logs have arrived or the time is up. */
-export function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs): Promise<SocketReport> {
-  const record = new SocketRecord()
+export async function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs): Promise<SocketReport> {
+  const report = new SocketReport()
   const startedAt = performance.now()
   const socket = new SubscriptionSocket(url, {
     chain: new ChainIdentity(null, ''),
     now: () => performance.now(),
-    warn: (kind, detail) => record.warn(kind, detail),
-    onMessage: (json) => record.readShape(json),
+    warn: (kind, detail) => report.warn(kind, detail),
+    onMessage: (json) => report.readShape(json),
   })
-  return new Promise((resolve) => {
-    const finish = (endedWith: string | null) => {
-      clearInterval(timer)
-      subscription.unsubscribe()
-      socket.unsubscribe()
-      resolve({ ...record.report, endedWith, watchedMs: performance.now() - startedAt })
-    }
-    const subscription = socket.signals.subscribe({
-      next: (signal) => record.take(signal),
-      error: (failure: unknown) => finish(reasonOf(failure)),
-    })
-    let mayFinish = false
-    const allowEnd = () => {
-      mayFinish = true
-    }
-    mayEnd.then(allowEnd, allowEnd)
-    const timer = setInterval(() => mayFinish && record.isComplete && finish(null), COMPLETE_CHECK_MS)
-    void addresses.then((list) => socket.setAddresses(list.length > 0 ? list : [ANY_ADDRESS]))
-    if (deadline.aborted) finish(null)
-    else deadline.addEventListener('abort', () => finish(null), { once: true })
-  })
+  void addresses.then((list) => socket.setAddresses(list.length > 0 ? list : [ANY_ADDRESS]))
+  const complete = from(mayEnd).pipe(
+    switchMap(() => interval(COMPLETE_CHECK_MS)),
+    filter(() => report.isComplete),
+  )
+  const watched = socket.signals.pipe(
+    tap((signal) => report.take(signal)),
+    takeUntil(merge(complete, fromEvent(deadline, 'abort'))),
+    ignoreElements(),
+  )
+  report.endedWith = await lastValueFrom(watched, { defaultValue: null }).catch(reasonOf)
+  report.watchedMs = performance.now() - startedAt
+  socket.unsubscribe()
+  return report
 }
 
-class SocketRecord {
-  #report = noReport
+/** A socket as it behaved while it was watched. */
+export class SocketReport {
+  readonly heads: SeenHead[] = []
+  isHeadsRefused = false
+  /** Kind of the subscription to logs that the node accepted; null before it accepted one. */
+  subscribed: 'pendingLogs' | 'logs' | null = null
   #subscribedAt: number | null = null
-
-  get report(): SocketReport {
-    return this.#report
-  }
+  /** Why the node refused pre-confirmed logs; null if it did not. */
+  refusal: string | null = null
+  pushedLogs = 0
+  /** Time from the subscription to the first log. */
+  firstLogMs: number | null = null
+  /** `one`: one log in each message. `list`: the older shape, all pending logs in each message. */
+  shape: 'one' | 'list' | null = null
+  /** Why the socket ended by itself; null if it did not. */
+  endedWith: string | null = null
+  watchedMs = 0
 
   get isComplete(): boolean {
-    const { heads, isHeadsRefused, pushedLogs, refusal } = this.#report
-    return (heads.length > 0 || isHeadsRefused) && (pushedLogs > 0 || refusal !== null)
+    return (this.heads.length > 0 || this.isHeadsRefused) && (this.pushedLogs > 0 || this.refusal !== null)
   }
 
   take(signal: LinkSignal): void {
-    const { heads, pushedLogs, firstLogMs } = this.#report
     if (signal.type === 'head') {
       const header = Header.safeParse(signal.header).data ?? null
-      if (isSealed(header) && heads.length < HEADS_BOUND)
-        this.#learn({ heads: [...heads, { number: header.number, at: performance.now() }] })
+      if (isSealed(header) && this.heads.length < HEADS_BOUND) this.heads.push({ number: header.number, at: performance.now() })
     } else if (signal.type === 'live') {
       this.#subscribedAt ??= performance.now()
-      this.#learn({ subscribed: signal.subscription })
+      this.subscribed = signal.subscription
     } else if (signal.type === 'log' && signal.subscription === 'pendingLogs') {
-      const sinceMs = Math.round(performance.now() - (this.#subscribedAt ?? performance.now()))
-      this.#learn({ pushedLogs: pushedLogs + parseLogs(signal.log).logs.length, firstLogMs: firstLogMs ?? sinceMs })
+      this.firstLogMs ??= Math.round(performance.now() - (this.#subscribedAt ?? performance.now()))
+      this.pushedLogs += parseLogs(signal.log).logs.length
     }
   }
 
   warn(kind: LogKind, detail: unknown): void {
     if (kind !== 'subscription_refused') return
     const { subscription, reason, code } = Refusal.parse(detail)
-    if (subscription === 'newHeads') this.#learn({ isHeadsRefused: true })
-    if (subscription === 'pendingLogs') this.#learn({ refusal: `${code ?? ''} ${reason}`.trim() })
+    if (subscription === 'newHeads') this.isHeadsRefused = true
+    if (subscription === 'pendingLogs') this.refusal = `${code ?? ''} ${reason}`.trim()
   }
 
   /** Reads the shape from the text of a message, because the source combines logs that arrive together. */
   readShape(json: Buffer): void {
-    if (this.#report.shape !== null) return
+    if (this.shape !== null) return
     const result = Pushed.safeParse(parseShallowJson(json)).data?.params.result
-    if (Array.isArray(result)) this.#learn({ shape: 'list' })
-    else if (result !== undefined && parseLogs(result).logs.length > 0) this.#learn({ shape: 'one' })
-  }
-
-  #learn(news: Partial<SocketReport>): void {
-    this.#report = { ...this.#report, ...news }
+    if (Array.isArray(result)) this.shape = 'list'
+    else if (result !== undefined && parseLogs(result).logs.length > 0) this.shape = 'one'
   }
 }
 

@@ -1,4 +1,17 @@
-import { concat, from, NEVER, type SchedulerLike } from 'rxjs'
+import {
+  concat,
+  delay,
+  filter,
+  from,
+  fromEvent,
+  interval,
+  lastValueFrom,
+  merge,
+  NEVER,
+  type SchedulerLike,
+  takeUntil,
+  tap,
+} from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
@@ -46,24 +59,18 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
     warn: shared.warn,
   })
   const trial = new RunningTrial()
-  return new Promise((resolve, reject) => {
-    const finish = () => {
-      clearInterval(steadyTimer)
-      clearTimeout(listlessTimer)
-      subscription.unsubscribe()
-      resolve({ ...trial.reading, isWrongChain: chain.isWrong(upstreamRpcUrl) })
-    }
-    const subscription = events.subscribe({ next: (event) => trial.take(event, clock.now()), error: reject })
-    const steadyTimer = setInterval(() => trial.isSteady(clock.now()) && finish(), STEADY_CHECK_MS)
-    let listlessTimer: NodeJS.Timeout | undefined
-    // Without a list, the source may never report a status.
-    const onList = (list: readonly Hex[]) => {
-      if (list.length === 0) listlessTimer = setTimeout(finish, STEADY_MS).unref()
-    }
-    addresses.then(onList, reject)
-    if (deadline.aborted) finish()
-    else deadline.addEventListener('abort', finish, { once: true })
-  })
+  const steady = interval(STEADY_CHECK_MS).pipe(filter(() => trial.isSteady(clock.now())))
+  // Without a list, the source may never report a status.
+  const listless = from(addresses).pipe(
+    filter((list) => list.length === 0),
+    delay(STEADY_MS),
+  )
+  const taken = events.pipe(
+    tap((event) => trial.take(event, clock.now())),
+    takeUntil(merge(steady, listless, fromEvent(deadline, 'abort'))),
+  )
+  await lastValueFrom(taken, { defaultValue: null })
+  return { ...trial.reading, isWrongChain: chain.isWrong(upstreamRpcUrl) }
 }
 
 /** Returns a promise that never resolves if there are no addresses, so that the source waits for them as in the relay. */
@@ -71,36 +78,33 @@ const notEmpty = (addresses: readonly Hex[]): readonly Hex[] | Promise<never> =>
   addresses.length > 0 ? addresses : new Promise<never>(() => {})
 
 class RunningTrial {
-  #status: Pick<Trial, 'source' | 'reason'> | null = null
+  /** The relay, too, reports this source until its first status. */
+  reading: Omit<Trial, 'isWrongChain'> = {
+    ...{ source: 'down', reason: 'unreachable', isDecided: false },
+    ...{ hasNewBlocks: false, sealedLogs: 0 },
+  }
   #statusAt = 0
   #firstHead: number | null = null
-  #hasNewBlocks = false
-  #sealedLogs = 0
   #hasPushed = false
-
-  get reading(): Omit<Trial, 'isWrongChain'> {
-    // The relay, too, reports this until its first status.
-    const { source, reason } = this.#status ?? { source: 'down', reason: 'unreachable' }
-    return { source, reason, isDecided: this.#status !== null, hasNewBlocks: this.#hasNewBlocks, sealedLogs: this.#sealedLogs }
-  }
 
   take(event: ChainEvent, at: number): void {
     if (event.type === 'status') {
-      this.#status = { source: event.source, reason: event.reason }
+      this.reading = { ...this.reading, source: event.source, reason: event.reason, isDecided: true }
       this.#statusAt = at
     } else if (event.type === 'head' && event.sealed !== null) {
-      this.#hasNewBlocks = this.#firstHead !== null
+      this.reading = { ...this.reading, hasNewBlocks: this.#firstHead !== null }
       this.#firstHead ??= event.sealed
     } else if (event.type === 'logs' && event.via === 'pendingLogs') this.#hasPushed ||= event.logs.length > 0
     else if (event.type === 'sealed') {
       const countsFrom = (this.#firstHead ?? Number.POSITIVE_INFINITY) + UNCOUNTED_BLOCKS
-      for (const { number, logs } of event.blocks) if (number >= countsFrom) this.#sealedLogs += logs.length
+      const counted = event.blocks.flatMap(({ number, logs }) => (number >= countsFrom ? logs : []))
+      this.reading = { ...this.reading, sealedLogs: this.reading.sealedLogs + counted.length }
     }
   }
 
   /** The source `pendingLogs` is the default, so it is steady only after a log was pushed. */
   isSteady(at: number): boolean {
-    if (this.#status === null || at - this.#statusAt < STEADY_MS) return false
-    return this.#status.source !== 'pendingLogs' || this.#hasPushed
+    const { isDecided, source } = this.reading
+    return isDecided && at - this.#statusAt >= STEADY_MS && (source !== 'pendingLogs' || this.#hasPushed)
   }
 }

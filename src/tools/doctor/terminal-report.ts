@@ -1,25 +1,24 @@
-import { printableText } from '../../lib/printable-text.ts'
+import { printableText } from '../../lib/text.ts'
+import type { Colour, Paint } from '../terminal-colours.ts'
 import type { Examination } from './examination.ts'
 import type { Finding } from './finding.ts'
 
-const looks: Readonly<Record<Finding['state'], { readonly sign: string; readonly colour: string }>> = {
-  ok: { sign: '✓', colour: '\u001b[32m' },
-  warn: { sign: '!', colour: '\u001b[33m' },
-  fail: { sign: '✗', colour: '\u001b[31m' },
-  skip: { sign: '-', colour: '\u001b[2m' },
+const looks: Readonly<Record<Finding['state'], readonly [sign: string, colour: Colour]>> = {
+  ok: ['✓', 'green'],
+  warn: ['!', 'yellow'],
+  fail: ['✗', 'red'],
+  skip: ['-', 'dim'],
 }
-const RESET = '\u001b[0m'
 
 const headings: Readonly<Record<string, string>> = { rpc: 'node', ws: 'socket', receipts: 'node for receipts', list: 'list' }
 
 const NAME_WIDTH = 13
 const ADVICE_INDENT = ' '.repeat(4 + 5 + NAME_WIDTH)
 
-export function examinationText({ findings, verdict }: Examination, { isColoured }: { readonly isColoured: boolean }): string {
+export function examinationText({ findings, verdict }: Examination, paint: Paint): string {
   const line = ({ state, message, advice }: Pick<Finding, 'state' | 'message' | 'advice'>, name: string): string => {
-    const { sign, colour } = looks[state]
-    const mark = `${sign} ${state.padEnd(4)}`
-    const first = `  ${isColoured ? `${colour}${mark}${RESET}` : mark} ${name.padEnd(NAME_WIDTH)}${printableText(message)}\n`
+    const [sign, colour] = looks[state]
+    const first = `  ${paint(colour, `${sign} ${state.padEnd(4)}`)} ${name.padEnd(NAME_WIDTH)}${printableText(message)}\n`
     return advice === undefined ? first : `${first}${ADVICE_INDENT}→ ${printableText(advice)}\n`
   }
   const groups = Map.groupBy(findings, ({ id, target }) => `${headings[roleOf(id)]}  ${target}`)
@@ -29,7 +28,7 @@ export function examinationText({ findings, verdict }: Examination, { isColoured
   const { ok, message, advice } = verdict
   const state = !ok ? 'fail' : verdict.reason === 'ok' ? 'ok' : 'warn'
   const title = ok ? 'the relay can run on these' : 'the relay cannot run on these'
-  parts.push(`${title}\n${line({ state, message, ...(advice !== null && { advice }) }, 'source')}`)
+  parts.push(`${title}\n${line({ state, message, advice: advice ?? undefined }, 'source')}`)
   return parts.join('\n')
 }
 

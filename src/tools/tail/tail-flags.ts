@@ -1,7 +1,7 @@
-import { camelCaseOf } from '../../lib/camel-case.ts'
 import { UsageError } from '../../lib/exit-codes.ts'
 import { type CommandFlags, commonFlags, readFlags, switchFlag, textFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
+import { camelCaseOf } from '../../lib/text.ts'
 import { formerNames } from '../../protocol/parameters/read-parameters.ts'
 import { type FilterName, filterNames, valueFilters } from '../../protocol/parameters/value-filters.ts'
 import type { StreamOptions, Update, ValueFilters } from '../../sdk/client/index.ts'

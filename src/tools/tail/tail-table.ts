@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { EXIT_INTERRUPTED } from '../../lib/exit-codes.ts'
-import { printableText } from '../../lib/printable-text.ts'
+import { printableText } from '../../lib/text.ts'
 import { book, type StockState, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
 import { type Paint, withColours } from '../terminal-colours.ts'
 import { amountText } from './tail-lines.ts'

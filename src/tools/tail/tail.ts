@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError } from '../../lib/exit-codes.ts'
-import { printableText } from '../../lib/printable-text.ts'
+import { printableText } from '../../lib/text.ts'
 import { connect, type RelayClient, RelayError, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
 import { paintFor } from '../terminal-colours.ts'
 import { readTailFlags, selectionOf, type TailRequest } from './tail-flags.ts'

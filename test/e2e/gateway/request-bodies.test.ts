@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openApp } from '../../../src/relay/edge/http/http-app.ts'
 import { listen } from '../../../src/relay/edge/http/http-server.ts'
-import { ByteBudget } from '../../../src/relay/edge/limits/byte-budget.ts'
-import { RateLimiter } from '../../../src/relay/gateway/rate-limiter.ts'
-import { RpcHttpHandler } from '../../../src/relay/gateway/rpc-http-handler.ts'
+import { Budget } from '../../../src/relay/edge/limits/budget.ts'
+import { RateLimiter } from '../../../src/relay/edge/limits/rate-limiter.ts'
+import { createRpcHttpHandler } from '../../../src/relay/gateway/rpc-http-handler.ts'
 import { formatRequest, openRawConnection } from '../../integration/http/raw-connection.ts'
 import { openTestStack, type TestStack } from '../../support/test-stack.ts'
 import { openAnswers } from '../../unit/relay/gateway/shared-answers-fixture.ts'
@@ -148,17 +148,22 @@ describe('a slow body', () => {
   /** A connection to a server with short deadlines. */
   async function openServer() {
     const { answers, chainState } = openAnswers()
-    const unsentBudget = new ByteBudget(2 ** 20)
-    const shared = { rates: new RateLimiter(1_000), unsentBudget, addressOf: () => 'address', uptime: () => 0 }
-    const rpcHttp = new RpcHttpHandler({ backend: { answers, chainState }, ...shared })
-    const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
+    const unsentBudget = new Budget(2 ** 20)
+    const shared = {
+      rates: new RateLimiter({ perSecond: 1_000, atOnce: 1_000 }),
+      unsentBudget,
+      addressOf: () => 'address',
+      uptime: () => 0,
+    }
+    const handle = createRpcHttpHandler({ backend: { answers, chainState }, ...shared })
+    const context = { clients: { isDraining: false }, authorize: () => null } as never
     const app = openApp({
-      ...{ streams, listCacheControl: '', loadDocuments: async () => new Map(), metrics: async () => '', metricsToken: undefined },
-      nodeRoutes: [{ id: 'rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }],
+      ...{ context, listCacheControl: '', loadDocuments: async () => new Map(), metrics: async () => '', metricsToken: undefined },
+      nodeRoutes: [{ id: 'rpc', handle }],
       ...{ unreadyReasons: () => [], status: () => null as never },
     })
     const deadlines = { headers: 100, request: 200, keepAlive: 1_000, answer: 60_000, idle: 60_000, check: 10 }
-    const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: 1 }, deadlines)
+    const server = await listen(app, { context, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: 1 }, deadlines)
     onTestFinished(() => server.close(0))
     return () => connect(`http://127.0.0.1:${server.port}`)
   }

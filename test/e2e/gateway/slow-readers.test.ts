@@ -4,14 +4,15 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocketServer } from 'ws'
-import { ByteBudget } from '../../../src/relay/edge/limits/byte-budget.ts'
-import { ConnectionLimits } from '../../../src/relay/edge/limits/connection-limits.ts'
-import { ServerWebSocket } from '../../../src/relay/edge/transport/websocket-outlet.ts'
+import { Clients } from '../../../src/relay/edge/clients/clients.ts'
+import { Budget } from '../../../src/relay/edge/limits/budget.ts'
+import { RateLimiter } from '../../../src/relay/edge/limits/rate-limiter.ts'
+import { ServerWebSocket, WebSocketOutlet } from '../../../src/relay/edge/transport/websocket-outlet.ts'
 import { ChainState } from '../../../src/relay/gateway/chain-state.ts'
-import { RateLimiter } from '../../../src/relay/gateway/rate-limiter.ts'
-import { RpcSockets } from '../../../src/relay/gateway/rpc-sockets.ts'
+import { openRpcSession } from '../../../src/relay/gateway/rpc-session.ts'
 import { SharedAnswers } from '../../../src/relay/gateway/shared-answers.ts'
 import { Subscriptions } from '../../../src/relay/gateway/subscriptions/subscriptions.ts'
+import { openMetrics } from '../../../src/relay/metrics.ts'
 import { apple, pendingLog } from '../../unit/relay/chain/node-json.ts'
 import { headEvent, pendingLogEvent, readNodeLog } from '../../unit/relay/gateway/subscriptions/log-notifier-fixture.ts'
 
@@ -32,25 +33,25 @@ async function openRpcSockets(maxClients = 10) {
   const readBlock = async () => null
   const subscriptions = new Subscriptions({ isListed: () => true, hasList: () => true, readBlock, delay: async () => {} })
   subscriptions.receive(headEvent(10))
-  const rpcSockets = new RpcSockets({
-    ...{
-      backend: { answers, chainState },
-      subscriptions,
-      rates: new RateLimiter(1_000_000),
-      unsentBudget: new ByteBudget(256 * MEBIBYTE),
-      filterBudget: new ByteBudget(Number.POSITIVE_INFINITY),
-      uptime,
-    },
-    ...{ maxBacklogBytes: 262_144, idPrefix: '0x', connectionMetrics: { opened: () => {}, closed: () => {} } },
-    connections: new ConnectionLimits({ maxClients, maxClientsPerAddress: 10 }),
-  })
+  const limits = { maxClients, maxClientsPerAddress: 10, maxBacklogBytes: 262_144, backlogPatienceMs: 5_000 }
+  const shared = { keys: null, workers: 1, isOneOfMany: false }
+  const clients = new Clients({ ...limits, ...shared, ...{ uptime, random: Math.random, metrics: openMetrics(), log: () => {} } })
+  const context = {
+    ...{ backend: { answers, chainState }, clients, subscriptions, uptime, addressOf: () => 'here', idPrefix: '0x' },
+    rates: new RateLimiter({ perSecond: 1_000_000, atOnce: 100 }),
+    unsentBudget: new Budget(256 * MEBIBYTE),
+    filterBudget: new Budget(Number.POSITIVE_INFINITY),
+    ...{ maxBacklogBytes: 262_144, heartbeatMs: 15_000 },
+  }
   // The types of ws lack `closeTimeout`.
   const sockets = new WebSocketServer({ noServer: true, WebSocket: ServerWebSocket, ...{ closeTimeout: 500 } })
   const server = createServer().listen(0, '127.0.0.1')
   const accepted = new Set<Duplex>()
   server.on('upgrade', (incoming, socket, head) => {
     accepted.add(socket)
-    sockets.handleUpgrade(incoming, socket, head, (webSocket) => rpcSockets.accept(webSocket, socket as Socket, 'here'))
+    sockets.handleUpgrade(incoming, socket, head, (webSocket) =>
+      openRpcSession(webSocket, new WebSocketOutlet(webSocket, socket as Socket), 'here', context),
+    )
   })
   await once(server, 'listening')
   onTestFinished(() => {
@@ -61,7 +62,7 @@ async function openRpcSockets(maxClients = 10) {
   /** Moves the clock and sends a ping. */
   const beat = (ms: number) => {
     now += ms
-    return rpcSockets.heartbeat()
+    return clients.sendHeartbeats()
   }
   /** Whether the kernel has not taken all bytes yet. */
   const hasUnsentBytes = () => [...accepted].some((socket) => socket.writableLength > 0)
@@ -139,16 +140,6 @@ describe('a slow reader of a long answer', () => {
     await reader.readUntil(`"result":${JSON.stringify(pendingLog({ block: 11 })).slice(0, 60)}`)
     reader.send(chainIdRequest)
     await reader.readUntil('{"jsonrpc":"2.0","id":3,"result":"0x1"}')
-  })
-
-  it('is disconnected once it stops reading', async () => {
-    const { beat, open } = await openRpcSockets()
-    const reader = await open()
-    reader.send(codeRequest)
-    await reader.readBytes(MEBIBYTE)
-    for (let beats = 0; beats < 10; beats += 1) await beat(15_000)
-    await reader.readBytes(2 * ANSWER_BYTES)
-    expect(reader.socket.destroyed).toBe(true)
   })
 })
 

@@ -149,15 +149,6 @@ describe('a connection', () => {
     expect(quiet.rawSocket.closeCode).toBeNull()
   })
 
-  it('is closed with 4200 when the relay stops', async () => {
-    const stack = await openTestStack(highLimits)
-    const client = await RpcTestClient.open(stack)
-    await client.subscribe('pendingLogs')
-    const stopped = stack.relay.stop()
-    expect(await client.closed).toEqual({ code: 4200, reason: 'going_away' })
-    await stopped
-  })
-
   it('that does not read is disconnected as slow, and others are not affected', async () => {
     const stack = await openTestStack({ ...highLimits, MAX_BACKLOG: '64KiB' })
     const { devnet } = stack

@@ -9,15 +9,15 @@ const shortDeadlines = { headers: 100, request: 200, keepAlive: 1, answer: 300, 
 /** A server without a tape behind it, and a connection to it. */
 async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection> {
   const ports = { authorize: () => null, clientAddressOf: () => 'here', countRefusal() {} }
-  const streams = { edge: { hub: { isDraining: false } }, ...ports } as never
+  const context = { clients: { isDraining: false }, ...ports } as never
   const app = openApp({
-    ...{ streams, nodeRoutes: [], loadDocuments: async () => documents, listCacheControl: '' },
+    ...{ context, nodeRoutes: [], loadDocuments: async () => documents, listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: 1 }, boundsMs)
+  const server = await listen(app, { context, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: 1 }, boundsMs)
   onTestFinished(() => server.close(0))
   const raw = await openRawConnection(`http://127.0.0.1:${server.port}`)
   onTestFinished(() => void raw.socket.destroy())

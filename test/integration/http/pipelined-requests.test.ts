@@ -53,8 +53,8 @@ async function openEchoServer() {
     if (c.req.path.endsWith('7')) await new Promise(setImmediate)
     return c.text(`${c.req.path} ${await c.req.text()}`)
   })
-  const streams = { edge: { hub: { isDraining: false } }, clientAddressOf: () => 'here', countRefusal() {} } as never
-  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: CONNECTIONS })
+  const context = { clients: { isDraining: false }, clientAddressOf: () => 'here', countRefusal() {} } as never
+  const server = await listen(app, { context, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: CONNECTIONS })
   const onStart = (message: unknown) => {
     const { request } = message as { request: IncomingMessage }
     if (request.socket.localPort === server.port) parsed.count(request.socket)

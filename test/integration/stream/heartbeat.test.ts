@@ -1,6 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { Socket } from 'node:net'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { TestListener } from '../../support/test-listener.ts'
 import { openTestStack, sequenceOf, transfer } from '../../support/test-stack.ts'
+import { openRawConnection } from '../http/raw-connection.ts'
 import { listen, listenLive, positionOrder, transports, waitForAnswers } from './stream-listeners.ts'
 
 /** Checks every heartbeat against the updates around it; returns their number. */
@@ -59,6 +61,20 @@ describe('a heartbeat', () => {
     expect(heartbeat).toMatchObject({ id: heartbeat.end, sent: 0 })
     expect(heartbeat.head).toMatchObject({ sealed: stack.devnet.chain.head.number })
     expect(new Date(heartbeat.time).toISOString()).toBe(heartbeat.time)
+  })
+
+  it.each([
+    ['a stream without them', '&heartbeat=0', 1],
+    ['a stream with them', '', 0],
+  ])('lets the kernel ask whether the client is there: %s', async (_, query, times) => {
+    const { relay } = await openTestStack()
+    const setKeepAlive = vi.spyOn(Socket.prototype, 'setKeepAlive')
+    onTestFinished(() => setKeepAlive.mockRestore())
+    const raw = await openRawConnection(relay.url)
+    onTestFinished(() => void raw.socket.destroy())
+    raw.send(`GET /v1/stream/AAPLc?format=ndjson${query} HTTP/1.1\r\nhost: localhost\r\n\r\n`)
+    await raw.streamedText(/"type":"live"/)
+    expect(setKeepAlive.mock.calls).toEqual(Array.from({ length: times }, () => [true, 60_000]))
   })
 
   it('is off on HTTP with heartbeat=0, which a WebSocket refuses', async () => {

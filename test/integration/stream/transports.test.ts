@@ -20,7 +20,7 @@ async function openStackWithHistory(): Promise<{ stack: TestStack; listener: Tes
   devnet.issuer.announce({ symbol, id: `id ${HOSTILE}`, description: HOSTILE, uri: HOSTILE, split: { to: '2' } })
   devnet.issuer.pause({ symbol: 'NVDAc', features: [0, 7] })
   devnet.issuer.seize({ symbol: 'MSFTc', raw: wholeTokens(3), memo: MEMO })
-  devnet.issuer.transferWithMemo({ symbol: 'MSFTc', raw: wholeTokens(2), memo: MEMO })
+  devnet.transfer({ symbol: 'MSFTc', raw: wholeTokens(2), memo: MEMO })
   devnet.transfer({ symbol: 'METAc', from: `0x${'0'.repeat(40)}`, raw: 5n })
   devnet.transfer({ symbol: 'METAc', to: `0x${'0'.repeat(40)}`, raw: 5n })
   devnet.emit({ address: devnet.list.addressOf('COINc'), topics: [MEMO], data: '0x01' })

@@ -86,7 +86,7 @@ describe('a call of the issuer', () => {
     ],
     [
       'a mint with a memo, which the custodian sends',
-      ({ issuer }) => issuer.transferWithMemo({ symbol, from: ZERO, to: CAROL, raw: 7n, memo: MEMO }),
+      ({ transfer }) => transfer({ symbol, from: ZERO, to: CAROL, raw: 7n, memo: MEMO }),
       ({ custodian }) => [
         ['Transfer', toWord(0n), toWord(CAROL), 7n],
         ['Memo', toWord(custodian), MEMO],

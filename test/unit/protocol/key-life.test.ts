@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { contentsBefore, followedKeys, type KeyStage, keyEventOf, stageAfter } from '../../../src/protocol/key-life.ts'
+import { followedKeys, type KeyStage, stageAfter } from '../../../src/protocol/key-life.ts'
+import { contentsBefore, keyEventOf } from '../../../src/protocol/key-messages.ts'
+import type { Update } from '../../../src/protocol/updates.ts'
 
 const publish = (stage: string, late = false) => ({ type: 'transfer', key: 'k', stage, late })
 const amend = (stage: string) => ({ type: 'amend', key: 'k', update: { type: 'transfer', key: 'k', stage } })
@@ -36,8 +38,8 @@ describe('the life of a key', () => {
       amend('sealed'),
       publish('sealed'),
     ]
-    const entries = messages.map((update, seq) => ({ seq, update }))
-    const seqsBefore = (seq: number) => contentsBefore<(typeof messages)[number]>(entries, seq).map((content) => content.seq)
+    const entries = messages.map((update, seq) => ({ seq, update: update as unknown as Update }))
+    const seqsBefore = (seq: number) => contentsBefore(entries, seq).map((content) => content.seq)
     expect([1, 2, 3, 5, 9].map(seqsBefore)).toEqual([[], [1], [], [3, 4], [3, 4, 5]])
   })
 

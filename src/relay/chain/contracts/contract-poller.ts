@@ -1,10 +1,10 @@
 import { defer, ignoreElements, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
-import { observe, wait } from '../../../lib/async-loop.ts'
+import { observe, repeatStep } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
 import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
 import type { LogKind, WriteLine } from '../../log-lines.ts'
-import { addressSetOf } from '../logs/memoized-address-set.ts'
+import { addressSetOf } from '../logs/log-filter.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { type FeedContractState, readFeed } from './feed-contract.ts'
@@ -48,7 +48,7 @@ type Options = {
 export const pollContracts = (options: Options): Observable<ContractAnswer> =>
   defer(() => {
     const poller = new ContractPoller(options)
-    const { tokens, feeds, registry, refreshFrom } = options
+    const { tokens, feeds, registry, refreshFrom, clock } = options
     return merge(
       merge(
         tokens.pipe(
@@ -60,7 +60,7 @@ export const pollContracts = (options: Options): Observable<ContractAnswer> =>
         feeds.pipe(tap((list) => poller.setContracts('feed', list))),
         refreshFrom.pipe(tap((block) => poller.refreshTokens(block))),
       ).pipe(ignoreElements()),
-      observe<ContractAnswer>((emit, signal) => poller.run(emit, signal)),
+      observe<ContractAnswer>((emit, signal) => repeatStep(() => poller.pollDue(emit, signal), { clock, signal })),
     )
   })
 
@@ -105,15 +105,8 @@ class ContractPoller {
     }
   }
 
-  async run(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<never> {
-    for (let waitMs = 0; ; waitMs = CHECK_INTERVAL_MS) {
-      await wait(waitMs, this.#options.clock, signal)
-      await this.#pollDue(emit, signal)
-    }
-  }
-
   /** Reads due contracts one by one, so that these optional reads do not delay required ones. The registry is read last. */
-  async #pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<void> {
+  async pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<number> {
     await this.#takeWanted('feed')
     await this.#takeWanted('token')
     await this.#takeWanted('oracle')
@@ -122,10 +115,12 @@ class ContractPoller {
     const lists = this.#mayReadTokens() ? [feed, token, oracle] : [feed, oracle]
     const due = lists.flatMap(({ contracts }) => [...contracts.values()].filter(({ dueAt }) => dueAt <= now))
     for (const contract of due.sort((a, b) => Number(a.type === 'oracle') - Number(b.type === 'oracle') || a.dueAt - b.dueAt)) {
+      signal.throwIfAborted()
       if (!this.#isDue(contract)) continue
       const answer = await this.#poll(contract, signal)
       if (answer) emit(answer)
     }
+    return CHECK_INTERVAL_MS
   }
 
   #isDue(contract: PolledContract): boolean {

@@ -18,7 +18,8 @@ import type { Hex } from '../../../lib/hex.ts'
 import { hostOf } from '../../../lib/http-fetch.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
-import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
+import { type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 
 /** Time after which a link that uses a later URL of the list tries the first one again. */
 const RETURN_AFTER_MS = 3_600_000
@@ -47,7 +48,7 @@ export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
     const { urls, addresses, probes, reconnects, chain, clock, random, warn, onLoss } = options
     let attempts = 0
     // A `Retry-After` of one URL must not delay the attempt at another one, so it counts only for a single URL.
-    const leastMs = (failure: unknown) => (urls.length === 1 && failure instanceof LinkError ? failure.retryAfterMs : 0)
+    const leastMs = (failure: unknown) => (urls.length === 1 && failure instanceof UpstreamError ? (failure.retryAfterMs ?? 0) : 0)
     return defer(() => {
       const url = urls[attempts % urls.length] ?? ''
       const isFirst = attempts % urls.length === 0
@@ -74,7 +75,7 @@ export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
           onLoss?.(hostOf(url))
           warn('link_down', { endpoint: hostOf(url), reason })
           return concat(
-            of<LinkSignal>({ type: 'down', reason, isRefused: failure instanceof LinkError && failure.isRefused }),
+            of<LinkSignal>({ type: 'down', reason, isRefused: failure instanceof UpstreamError && failure.isRefused }),
             throwError(() => failure),
           )
         }),

@@ -6,7 +6,7 @@ import { parseShallowJson } from '../../../lib/safe-json.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { requestText } from '../rpc/request-text.ts'
-import { classifyHandshake } from '../rpc/upstream-error.ts'
+import { classifyHandshake, UpstreamError } from '../rpc/upstream-error.ts'
 
 /** Events of one upstream WebSocket. A clean close counts as a loss, like a failure. */
 export type LinkSignal =
@@ -47,18 +47,6 @@ type Options = {
   readonly now: () => number
   readonly warn: WriteLine
   readonly onMessage?: (json: Buffer) => void
-}
-
-export class LinkError extends Error {
-  /** Whether the node answers, but refuses subscriptions. */
-  readonly isRefused: boolean
-  readonly retryAfterMs: number
-
-  constructor(reason: string, isRefused = false, retryAfterMs = 0) {
-    super(reason)
-    this.isRefused = isRefused
-    this.retryAfterMs = retryAfterMs
-  }
 }
 
 const Answer = z.union([
@@ -137,7 +125,7 @@ export class SubscriptionSocket {
     })
     this.#socket.on('unexpected-response', (_, response) => {
       const { message, retryAfterMs } = classifyHandshake(response)
-      this.#end(message, false, retryAfterMs ?? 0)
+      this.#end(message, 'unreachable', retryAfterMs)
     })
     this.#socket.on('error', (failure) => this.#end(failure.message))
     this.#socket.on('close', (code) => this.#end(`closed with ${code}`))
@@ -254,7 +242,7 @@ export class SubscriptionSocket {
     if (this.#logSubscriptions.size > 0) return
     // Without pre-confirmed logs, sealed logs are better than none.
     if (kind === 'pendingLogs') this.#subscribe('logs')
-    else this.#end(`${kind} refused: ${failure.message}`, true)
+    else this.#end(`${kind} refused: ${failure.message}`, 'forbidden')
   }
 
   #warnOfRefusal(subscription: SubscriptionKind, { code, message }: RequestFailure): void {
@@ -363,12 +351,13 @@ export class SubscriptionSocket {
     this.#timers.add(timer)
   }
 
-  #end(reason: string, isRefused = false, retryAfterMs = 0): void {
+  /** A node that answers, but refuses subscriptions, is `forbidden`. */
+  #end(reason: string, kind: 'unreachable' | 'forbidden' = 'unreachable', retryAfterMs: number | null = null): void {
     if (this.#hasEnded) return
     this.#emitLogs()
     this.#hasEnded = true
     this.#cleanUp()
-    this.signals.error(new LinkError(reason, isRefused, retryAfterMs))
+    this.signals.error(new UpstreamError(kind, reason, retryAfterMs))
   }
 
   #cleanUp(): void {

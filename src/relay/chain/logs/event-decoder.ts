@@ -4,27 +4,6 @@ import type { Hex } from '../../../lib/hex.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from './abi-decoder.ts'
 import type { Log } from './log-parser.ts'
 
-/** A decoded log. A log of unknown layout is `other`, and is published undecoded. */
-export type DecodedEvent =
-  | { readonly event: 'Transfer'; readonly from: Hex; readonly to: Hex; readonly amount: bigint }
-  | { readonly event: 'Approval'; readonly owner: Hex; readonly spender: Hex; readonly amount: bigint }
-  | { readonly event: 'Memo'; readonly memo: Hex }
-  | { readonly event: 'Seized'; readonly from: Hex; readonly to: Hex; readonly amount: bigint }
-  | { readonly event: 'Paused' | 'Unpaused'; readonly features: readonly number[] }
-  | { readonly event: 'MultiplierUpdated'; readonly to: bigint }
-  | { readonly event: 'UIMultiplierUpdated'; readonly from: bigint; readonly to: bigint; readonly effectiveAt: bigint }
-  /** `to` is the cancelled multiplier, and `effectiveAt` the time at which it would have taken effect. */
-  | { readonly event: 'UIMultiplierUpdateCancelled'; readonly to: bigint; readonly effectiveAt: bigint }
-  | { readonly event: 'Announcement'; readonly id: string; readonly description: string; readonly uri: string }
-  | { readonly event: 'EndAnnouncement'; readonly id: string }
-  | { readonly event: 'ExtraMetadataUpdated'; readonly name: string; readonly value: string }
-  | { readonly event: 'NameUpdated'; readonly name: string }
-  | { readonly event: 'SymbolUpdated'; readonly symbol: string }
-  | { readonly event: 'ContractURIUpdated' }
-  | { readonly event: 'SupplyCapUpdated'; readonly from: bigint; readonly to: bigint }
-  | { readonly event: 'AnswerUpdated'; readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint }
-  | { readonly event: 'other' }
-
 /** Limits of the characters of texts from a contract. These texts are untrusted, so longer ones are cut. */
 const ID_BOUND = 256
 const NAME_BOUND = 128
@@ -34,9 +13,9 @@ const TEXT_BOUND = 2_048
 /** The indexed values of a log. If it has fewer than three, `0x` stands for each missing one. */
 type Indexed = readonly [Hex, Hex, Hex]
 
-type EventLayout = {
+type EventLayout<Decoded> = {
   readonly indexed: readonly ('address' | 'bytes32' | 'int256' | 'uint256')[]
-  readonly decode: (indexed: Indexed, data: Hex) => DecodedEvent | null
+  readonly decode: (indexed: Indexed, data: Hex) => Decoded | null
 }
 
 /** Decodes the events of the token standard and of the price feeds. A known event in another layout is `other`. */
@@ -47,7 +26,7 @@ export function decodeLog({ topics, data }: Log): DecodedEvent {
   return layout.decode([first, second, third], data) ?? { event: 'other' }
 }
 
-const matchesLayout = ({ indexed }: EventLayout, topics: readonly Hex[]): boolean =>
+const matchesLayout = ({ indexed }: EventLayout<unknown>, topics: readonly Hex[]): boolean =>
   topics.length === indexed.length + 1 &&
   indexed.every((type, index) => type !== 'address' || isAddressWord(topics[index + 1] ?? '0x'))
 
@@ -57,7 +36,7 @@ const features = parseAbiParameters('uint8[]')
 const text = parseAbiParameters('string')
 const texts = parseAbiParameters('string, string')
 
-const layouts: ReadonlyMap<string, EventLayout> = new Map([
+const events = [
   defineEvent('Transfer', ['address', 'address'], uint, ([from, to], [amount]) => ({
     event: 'Transfer',
     from: addressFromWord(from),
@@ -86,6 +65,7 @@ const layouts: ReadonlyMap<string, EventLayout> = new Map([
     to,
     effectiveAt,
   })),
+  // `to` is the cancelled multiplier, and `effectiveAt` the time at which it would have taken effect.
   defineEvent('UIMultiplierUpdateCancelled', [], uints, (_, [to, effectiveAt]) => ({
     event: 'UIMultiplierUpdateCancelled',
     to,
@@ -116,18 +96,24 @@ const layouts: ReadonlyMap<string, EventLayout> = new Map([
     round: BigInt(round),
     updatedAt,
   })),
-])
+] as const
+
+/** A decoded log. A log of unknown layout is `other`, and is published undecoded. */
+export type DecodedEvent = DecodedBy<(typeof events)[number]> | { readonly event: 'other' }
+type DecodedBy<Defined> = Defined extends readonly [Hex, EventLayout<infer Decoded>] ? Decoded : never
+
+const layouts: ReadonlyMap<string, EventLayout<DecodedEvent>> = new Map<string, EventLayout<DecodedEvent>>(events)
 
 /** Defines an event. In its signature, the types of the indexed values precede those of its data. */
-function defineEvent<const Data extends readonly AbiParameter[]>(
-  name: string,
-  indexed: EventLayout['indexed'],
+function defineEvent<const Data extends readonly AbiParameter[], const Decoded extends { readonly event: string }>(
+  name: Decoded['event'],
+  indexed: EventLayout<unknown>['indexed'],
   data: Data,
-  decode: (indexed: Indexed, data: DecodeAbiParametersReturnType<Data>) => DecodedEvent,
-): [Hex, EventLayout] {
+  decode: (indexed: Indexed, data: DecodeAbiParametersReturnType<Data>) => Decoded,
+): readonly [Hex, EventLayout<Decoded>] {
   const types = [...indexed, ...data.map(({ type }) => type)]
   const decodeData = abiDecoder(data)
-  const decodeAll = (words: Indexed, bytes: Hex): DecodedEvent | null => {
+  const decodeAll = (words: Indexed, bytes: Hex): Decoded | null => {
     const values = decodeData(bytes)
     return values && decode(words, values)
   }

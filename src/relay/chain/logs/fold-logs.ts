@@ -1,3 +1,4 @@
+import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { DecodedEvent } from './event-decoder.ts'
 import type { Log } from './log-parser.ts'
@@ -56,15 +57,18 @@ export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | n
 
 /** Folds the logs of one contract in one transaction, and adds those that are folded into another log to `folded`. */
 function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Set<MutableDecodedLog>): void {
-  const seizureMatcher = contractLogs.some(({ decoded }) => decoded.event === 'Seized') ? new SeizureMatcher() : null
+  const hasSeizure = contractLogs.some(({ decoded }) => decoded.event === 'Seized')
+  const unmatched: UnmatchedLogs = new Map()
   const brackets = new AnnouncementBrackets()
   let lastMultiplier: { readonly draft: MutableDecodedLog; readonly to: bigint } | null = null
   for (const [index, draft] of contractLogs.entries()) {
     const { decoded, log } = draft
     switch (decoded.event) {
       case 'Transfer': {
-        const seizure = seizureMatcher?.addTransfer(draft, decoded)
-        if (seizure) folded.add(seizure)
+        const seizure = hasSeizure ? takeMatch(unmatched, draft, decoded) : undefined
+        if (!seizure) break
+        draft.isSeized = true
+        folded.add(seizure)
         break
       }
       case 'Memo': {
@@ -74,9 +78,13 @@ function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Se
         folded.add(draft)
         break
       }
-      case 'Seized':
-        if (seizureMatcher?.addSeizure(draft, decoded)) folded.add(draft)
+      case 'Seized': {
+        const transfer = takeMatch(unmatched, draft, decoded)
+        if (!transfer) break
+        transfer.isSeized = true
+        folded.add(draft)
         break
+      }
       case 'MultiplierUpdated':
         lastMultiplier = { draft, to: decoded.to }
         break
@@ -106,42 +114,16 @@ const isSchedule = ({ effectiveAt }: { readonly effectiveAt: bigint }, { blockTi
 
 type TransferFields = { readonly from: Hex; readonly to: Hex; readonly amount: bigint }
 
-const transferKeyOf = ({ from, to, amount }: TransferFields): string => `${from} ${to} ${amount}`
+/** Transfers or Seized logs that no log has matched yet, by their fields. Equal logs of both kinds never wait together. */
+type UnmatchedLogs = Map<string, MutableDecodedLog[]>
 
 /** Matches each Seized log with the nearest unmatched equal transfer before it, or else with the next one after it. */
-class SeizureMatcher {
-  readonly #unseized = new Map<string, MutableDecodedLog[]>()
-  readonly #unmatched = new Map<string, MutableDecodedLog[]>()
-
-  /** Returns the unmatched Seized log before this transfer that is equal to it; null if there is none. */
-  addTransfer(draft: MutableDecodedLog, transfer: TransferFields): MutableDecodedLog | null {
-    const transferKey = transferKeyOf(transfer)
-    const seizure = this.#unmatched.get(transferKey)?.shift()
-    if (!seizure) {
-      pushTo(this.#unseized, transferKey, draft)
-      return null
-    }
-    draft.isSeized = true
-    return seizure
-  }
-
-  /** Returns whether a transfer before this Seized log matches it. */
-  addSeizure(seizure: MutableDecodedLog, transfer: TransferFields): boolean {
-    const transferKey = transferKeyOf(transfer)
-    const draft = this.#unseized.get(transferKey)?.pop()
-    if (!draft) {
-      pushTo(this.#unmatched, transferKey, seizure)
-      return false
-    }
-    draft.isSeized = true
-    return true
-  }
-}
-
-function pushTo(stacks: Map<string, MutableDecodedLog[]>, key: string, draft: MutableDecodedLog): void {
-  const stack = stacks.get(key)
-  if (stack) stack.push(draft)
-  else stacks.set(key, [draft])
+function takeMatch(unmatched: UnmatchedLogs, draft: MutableDecodedLog, fields: TransferFields): MutableDecodedLog | undefined {
+  const equal = getOrAdd(unmatched, `${fields.from} ${fields.to} ${fields.amount}`, () => [])
+  const isSeizure = draft.decoded.event === 'Seized'
+  if (equal[0] && equal[0].decoded.event !== draft.decoded.event) return isSeizure ? equal.pop() : equal.shift()
+  equal.push(draft)
+  return undefined
 }
 
 /** Matches each EndAnnouncement with an announcement. Announcements may nest or overlap. */

@@ -1,8 +1,9 @@
+import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Ingest } from '../../../protocol/fields.ts'
 import { type DecodedEvent, decodeLog } from './event-decoder.ts'
 import { type DecodedLog, foldAlone, foldLogs, isFarRelated, isRelated } from './fold-logs.ts'
-import type { Log } from './log-parser.ts'
+import { hasContent, type Log } from './log-parser.ts'
 
 export type ReceivedLogs = { readonly logs: readonly Log[]; readonly via: Ingest['source']; readonly receivedAt: number }
 
@@ -98,7 +99,7 @@ export class LogMemory {
   #add(received: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, changed: ChangedFrom): boolean {
     const { log, via } = received
     if (log.blockNumber <= this.#settled) return false
-    const block = this.#blockOf(log.blockNumber)
+    const block = getOrAdd(this.#blocks, log.blockNumber, () => new Map<string, KnownLog[]>())
     const transaction = block.get(log.transactionHash)
     if (!transaction) {
       // An array literal reserves memory for its one element. An empty array that grows reserves memory for 17.
@@ -112,7 +113,7 @@ export class LogMemory {
     const known = transaction[index]
     const isNew = known?.log.logIndex !== log.logIndex
     // A polled log never replaces a known one: two nodes behind one URL that disagree would cause a change at each poll.
-    if (!isNew && (via !== 'pendingLogs' || isSameLog(known.log, log))) return false
+    if (!isNew && (via !== 'pendingLogs' || hasContent(known.log, log))) return false
     const added = knownLogOf(received, isNew)
     const at = isNew ? index + 1 : index
     if (at === transaction.length) transaction.push(added)
@@ -126,15 +127,6 @@ export class LogMemory {
     const { decoded } = transaction[at] ?? {}
     if (decoded && isFarRelated(decoded)) this.#farRelated.add(transaction)
     changed.set(transaction, Math.min(at, changed.get(transaction) ?? at))
-  }
-
-  #blockOf(number: number): Map<string, KnownLog[]> {
-    let block = this.#blocks.get(number)
-    if (!block) {
-      block = new Map()
-      this.#blocks.set(number, block)
-    }
-    return block
   }
 
   #count(): void {
@@ -191,14 +183,8 @@ function lastIndexUpTo(transaction: readonly KnownLog[], logIndex: number): numb
 
 function findSameLog(transaction: readonly KnownLog[] | undefined, log: Log): KnownLog | undefined {
   const known = transaction?.[lastIndexUpTo(transaction, log.logIndex)]
-  return known?.log.key === log.key && isSameLog(known.log, log) ? known : undefined
+  return known?.log.key === log.key && hasContent(known.log, log) ? known : undefined
 }
-
-const isSameLog = (a: Log, b: Log): boolean =>
-  a.address === b.address &&
-  a.data === b.data &&
-  a.topics.length === b.topics.length &&
-  a.topics.every((topic, index) => topic === b.topics[index])
 
 const isSameFold = (a: DecodedLog | null, b: DecodedLog): boolean =>
   a === b ||

@@ -68,7 +68,9 @@ function parseLog(wire: WireRecord, findLog: FindLog): Log | null {
   const removed = wire.removed ?? false
   if (blockNumber === null || transactionIndex === null || logIndex === null) return null
   if (blockHash === null || typeof removed !== 'boolean') return null
-  const known = knownContent(wire, findLog(blockNumber, String(wire.transactionHash), logIndex))
+  const earlier = findLog(blockNumber, String(wire.transactionHash), logIndex)
+  // Strings that equal those of the earlier copy need no check.
+  const known = earlier && hasContent(earlier, wire) ? earlier : null
   const content = known ?? readContent(wire)
   if (!content) return null
   const { address, topics, data, transactionHash } = content
@@ -92,16 +94,12 @@ function parseLog(wire: WireRecord, findLog: FindLog): Log | null {
 
 type Content = Pick<Log, 'address' | 'topics' | 'data' | 'transactionHash'>
 
-/** Returns `known` if its strings equal those of the received log, which then need no check. */
-const knownContent = ({ address, topics, data }: WireRecord, known: Log | undefined): Log | null =>
-  known !== undefined &&
-  known.address === address &&
-  known.data === data &&
+export const hasContent = (log: Log, { address, topics, data }: Readonly<Partial<Record<keyof Content, unknown>>>): boolean =>
+  log.address === address &&
+  log.data === data &&
   Array.isArray(topics) &&
-  known.topics.length === topics.length &&
-  known.topics.every((topic, index) => topic === topics[index])
-    ? known
-    : null
+  log.topics.length === topics.length &&
+  log.topics.every((topic, index) => topic === topics[index])
 
 function readContent(wire: WireRecord): Content | null {
   const address = readHex(wire.address, ADDRESS_CHARS)

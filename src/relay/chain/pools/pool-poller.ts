@@ -1,5 +1,5 @@
 import { ignoreElements, interval, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
-import { observe, WakeUp, wait } from '../../../lib/async-loop.ts'
+import { observe, repeatStep, WakeUp } from '../../../lib/async-loop.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { RequestBatchFn } from '../rpc/endpoint-pool.ts'
 import type { Pool } from './pool.ts'
@@ -68,23 +68,20 @@ export class PoolPoller {
         tap(() => this.read(this.#pools)),
         ignoreElements(),
       ),
-      observe<PoolsRead>((emit, signal) => this.#run(emit, signal)),
+      observe<PoolsRead>((emit, signal) => repeatStep(() => this.#step(emit, signal), { clock, signal, wakeUp: this.#wakeUp })),
     )
   }
 
-  async #run(emit: (answer: PoolsRead) => void, signal: AbortSignal): Promise<never> {
+  async #step(emit: (answer: PoolsRead) => void, signal: AbortSignal): Promise<number | null> {
     const { clock } = this.#options
-    for (;;) {
-      if (this.#due.size === 0) await this.#wakeUp.wait(signal)
-      const due = this.#pools.filter((pool) => this.#due.has(pool))
-      this.#due.clear()
-      if (due.length === 0) continue
-      const startedAt = clock.now()
-      const answer = await this.#readDue(due, signal)
-      if (answer) emit(answer)
-      const interval = answer?.block === null ? FAILED_INTERVAL_MS : READ_INTERVAL_MS
-      await wait(Math.max(0, startedAt + interval - clock.now()), clock, signal)
-    }
+    const due = this.#pools.filter((pool) => this.#due.has(pool))
+    this.#due.clear()
+    if (due.length === 0) return null
+    const startedAt = clock.now()
+    const answer = await this.#readDue(due, signal)
+    if (answer) emit(answer)
+    const interval = answer?.block === null ? FAILED_INTERVAL_MS : READ_INTERVAL_MS
+    return Math.max(0, startedAt + interval - clock.now())
   }
 
   /** Returns null, and makes the pools due again, if a reorg replaced the block during the read. */

@@ -70,16 +70,29 @@ export function poolQueries(pool: Pool, way: ReadingWay, facts: PoolFacts, tag: 
   }
 }
 
-export function readPoolAnswers(pool: Pool, way: ReadingWay, facts: PoolFacts, answers: QueryAnswers): PoolAnswer {
-  const tokens = facts.areTokensRight ? null : tokensOf(answers)
-  if (tokens && !areOf(pool, tokens)) {
+/** Reads the answers about a pool. Returns the properties that are known after them too. */
+export function readPoolAnswers(
+  pool: Pool,
+  way: ReadingWay,
+  before: PoolFacts,
+  answers: QueryAnswers,
+): { readonly answer: PoolAnswer; readonly facts: PoolFacts } {
+  const tokens = before.areTokensRight ? null : tokensOf(answers)
+  const areTokensRight = before.areTokensRight || (tokens !== null && areOf(pool, tokens))
+  const feeBps = before.feeBps ?? feeOf(answers)
+  // The fee of a Slipstream pool may change, so it is not remembered.
+  const facts = { areTokensRight, feeBps: pool.kind === 'uniswap_v3' ? feeBps : null }
+  if (tokens && !areTokensRight) {
     const reason = `pool ${pool.id} trades ${tokens.join(' and ')}, not ${pool.token} and ${pool.currency.address}`
-    return { kind: 'unreadable', reason }
+    return { answer: { kind: 'unreadable', reason }, facts }
   }
   // While the tokens of a pool are unknown, its price must not be used: the pool may trade other tokens.
-  const unread = way === 'call' && pool.kind !== 'uniswap_v4' && !facts.areTokensRight && !tokens
+  const unread = way === 'call' && pool.kind !== 'uniswap_v4' && !areTokensRight
   const failed = unread ? [answers.token0, answers.token1].map(readWord).find(({ kind }) => kind === 'failed') : undefined
-  if (failed?.kind === 'failed') return failed
+  return { answer: failed?.kind === 'failed' ? failed : stateIn(pool, way, answers, feeBps), facts }
+}
+
+function stateIn(pool: Pool, way: ReadingWay, answers: QueryAnswers, knownFeeBps: string | null): PoolAnswer {
   const [state, liquidity] = [readWord(answers.state), readWord(answers.liquidity)]
   if (state.kind !== 'word' || liquidity.kind !== 'word') return worseOf(state, liquidity)
   const isPacked = way === 'storage' || pool.kind === 'uniswap_v4'
@@ -88,17 +101,8 @@ export function readPoolAnswers(pool: Pool, way: ReadingWay, facts: PoolFacts, a
     return { kind: 'unreadable', reason: `sqrtPriceX96 is ${sqrtPriceX96}` }
   if (liquidity.value !== BigInt.asUintN(LIQUIDITY_BITS, liquidity.value))
     return { kind: 'unreadable', reason: `the liquidity is ${liquidity.value}` }
-  const feeBps = pool.kind === 'uniswap_v4' ? feeText(state.value >> V4_FEE_SHIFT) : (facts.feeBps ?? feeOf(answers))
+  const feeBps = pool.kind === 'uniswap_v4' ? feeText(state.value >> V4_FEE_SHIFT) : knownFeeBps
   return { kind: 'read', sqrtPriceX96, liquidity: liquidity.value, feeBps }
-}
-
-/** Returns the known properties after these answers. The fee of a Slipstream pool may change, so it is not remembered. */
-export function learnFacts(pool: Pool, { areTokensRight, feeBps }: PoolFacts, answers: QueryAnswers): PoolFacts {
-  const tokens = tokensOf(answers)
-  return {
-    areTokensRight: areTokensRight || (tokens !== null && areOf(pool, tokens)),
-    feeBps: pool.kind === 'uniswap_v3' ? (feeBps ?? feeOf(answers)) : null,
-  }
 }
 
 type Slots = Readonly<Record<'state' | 'liquidity', Hex>>

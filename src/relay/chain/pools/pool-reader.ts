@@ -1,6 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import { wait } from '../../../lib/async-loop.ts'
-import { BoundedMap } from '../../../lib/bounded-map.ts'
+import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { BatchAnswer } from '../rpc/answer-envelope.ts'
 import { Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
@@ -8,7 +8,6 @@ import type { BatchRequest, RequestBatchFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { Pool } from './pool.ts'
 import {
-  learnFacts,
   type PoolAnswer,
   type PoolFacts,
   type PoolReading,
@@ -35,7 +34,6 @@ const REPEATS_BOUND = 1
 const REPEAT_PAUSE_MS = 150
 /** After a node refuses the calls for a pool, the pool is read from storage for this long. */
 const STORAGE_MS = 600_000
-const POOLS_BOUND = 1_000
 
 /** Result of one batch. `next` says how to send another one: read another way, in the latest block, or repeated. */
 type BatchOutcome = { readonly readings: PoolReadings; readonly next: 'way' | 'latest' | 'repeat' | null }
@@ -45,7 +43,7 @@ type PoolMemory = { facts: PoolFacts; storageUntil: number }
 /** Reads many pools in one block. The first and the last request of a batch show whether the block changed between them. */
 export class PoolReader {
   readonly #options: Options
-  readonly #memories = new BoundedMap<Pool, PoolMemory>(POOLS_BOUND)
+  readonly #memories = new WeakMap<Pool, PoolMemory>()
 
   constructor(options: Options) {
     this.#options = options
@@ -117,8 +115,8 @@ export class PoolReader {
   /** Reads the answers about one pool, and remembers its properties that need no further request. */
   #readPool(pool: Pool, way: ReadingWay, answers: QueryAnswers): PoolAnswer {
     const memory = this.#memoryOf(pool)
-    const answer = readPoolAnswers(pool, way, memory.facts, answers)
-    memory.facts = learnFacts(pool, memory.facts, answers)
+    const { answer, facts } = readPoolAnswers(pool, way, memory.facts, answers)
+    memory.facts = facts
     if (answer.kind !== 'refused') return answer
     if (way === 'storage' || pool.kind === 'slipstream') return { ...answer, kind: 'unreadable' }
     memory.storageUntil = this.#options.clock.now() + STORAGE_MS
@@ -126,11 +124,10 @@ export class PoolReader {
   }
 
   #memoryOf(pool: Pool): PoolMemory {
-    const known = this.#memories.get(pool)
-    if (known) return known
-    const memory = { facts: { areTokensRight: false, feeBps: null }, storageUntil: Number.NEGATIVE_INFINITY }
-    this.#memories.set(pool, memory)
-    return memory
+    return getOrAdd(this.#memories, pool, () => ({
+      facts: { areTokensRight: false, feeBps: null },
+      storageUntil: Number.NEGATIVE_INFINITY,
+    }))
   }
 }
 

@@ -1,20 +1,8 @@
 import type { Hex } from '../../../lib/hex.ts'
+import type { PoolSetting } from '../../config/pool-settings.ts'
 
-export type VenueKind = 'uniswap_v3' | 'uniswap_v4' | 'slipstream'
-
-/** A currency that a stock token is traded for. The relay counts it as one dollar. */
-type Currency = { readonly symbol: string; readonly address: Hex; readonly decimals: number }
-
-export type Pool = {
-  /** Address of the stock token. */
-  readonly token: Hex
-  readonly kind: VenueKind
-  /** Address of the pool; in Uniswap v4 the 32 bytes that name it in its manager. */
-  readonly id: Hex
-  /** The contract that holds all pools of Uniswap v4; null for other kinds of pools. */
-  readonly manager: Hex | null
-  readonly currency: Currency
-}
+/** A pool of the settings. `token` is the address of its stock token. */
+export type Pool = PoolSetting & { readonly token: Hex }
 
 /** The square root of the price of a pool in units of 2^-96, and the liquidity at this price. */
 export type PoolState = { readonly sqrtPriceX96: bigint; readonly liquidity: bigint }

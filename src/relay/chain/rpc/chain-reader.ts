@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Hex, quantity } from '../../../lib/hex.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
 import { type FindLog, type Log, type Logs, parseLogs, unreadableTxsOf } from '../logs/log-parser.ts'
 import { Header, type SealedHeader } from './block-header.ts'
 import type { RequestFn } from './endpoint-pool.ts'
@@ -31,9 +32,9 @@ export class ChainReader {
   }
 
   /** Reads the logs of a block by its hash, since a node that lacks the block cannot answer with an empty list then. */
-  logsByHash({ number, hash }: BlockId, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+  logsByHash({ number, hash }: BlockId, filters: readonly ReadFilter[], signal?: AbortSignal): Promise<Logs> {
     // A block cannot be split into smaller ranges, so the list of addresses is split.
-    return this.#inParts(addresses, true, async (part) => {
+    return this.#readEach(filters, true, async (part) => {
       const answer = await this.#logsByHash(hash, part, signal)
       if (answer.logs.some((log) => log.blockHash !== hash || log.blockNumber !== number))
         throw new UpstreamError('unreadable', 'the answer has logs of another block')
@@ -42,8 +43,8 @@ export class ChainReader {
   }
 
   /** Reads the logs of a range of blocks. A range up to `pending` includes pre-confirmed logs. */
-  logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
-    return this.#inParts(addresses, to === 'pending' || from === to, async (part) =>
+  logsInRange(from: number, to: number | 'pending', filters: readonly ReadFilter[], signal?: AbortSignal): Promise<Logs> {
+    return this.#readEach(filters, to === 'pending' || from === to, async (part) =>
       checkRange(from, to, await this.#read(await this.#logsAnswer(part, rangeFilter(from, to), signal), signal)),
     )
   }
@@ -53,12 +54,14 @@ export class ChainReader {
     counts: ReadonlyMap<Hex, number>,
     from: number,
     to: number,
-    addresses: readonly Hex[],
+    filters: readonly ReadFilter[],
     signal: AbortSignal,
   ): Promise<Logs | null> {
-    if (addresses.length > this.#addressesBound) return this.logsInRange(from, to, addresses, signal)
-    const answer = await this.#logsAnswer(addresses, rangeFilter(from, to), signal).catch((failure: unknown) => failure)
-    if (answer instanceof UpstreamError && answer.isFilterTooLong) return this.logsInRange(from, to, addresses, signal)
+    const [filter, ...others] = filters
+    if (!filter || others.length > 0 || filter.addresses.length > this.#addressesBound)
+      return this.logsInRange(from, to, filters, signal)
+    const answer = await this.#logsAnswer(filter, rangeFilter(from, to), signal).catch((failure: unknown) => failure)
+    if (answer instanceof UpstreamError && answer.isFilterTooLong) return this.logsInRange(from, to, filters, signal)
     if (answer instanceof Error) throw answer
     if (answer instanceof UnparsedLogs) {
       const found = await answer.countByBlockHash()
@@ -67,22 +70,29 @@ export class ChainReader {
     return checkRange(from, to, await this.#read(answer, signal))
   }
 
+  async #readEach(
+    filters: readonly ReadFilter[],
+    isIndivisible: boolean,
+    read: (filter: ReadFilter) => Promise<Logs>,
+  ): Promise<Logs> {
+    return mergeLogs(await Promise.all(filters.map((filter) => this.#inParts(filter, isIndivisible, read))))
+  }
+
   /** Reads the logs of all addresses at once, or of each half of the list if the node refuses that many addresses or logs. */
-  async #inParts(addresses: readonly Hex[], isIndivisible: boolean, read: (part: readonly Hex[]) => Promise<Logs>): Promise<Logs> {
+  async #inParts(filter: ReadFilter, isIndivisible: boolean, read: (filter: ReadFilter) => Promise<Logs>): Promise<Logs> {
+    const { addresses } = filter
     try {
-      if (addresses.length <= this.#addressesBound) return await read(addresses)
+      if (addresses.length <= this.#addressesBound) return await read(filter)
     } catch (failure) {
       if (!(failure instanceof UpstreamError) || failure.kind !== 'too_large' || addresses.length < 2) throw failure
       if (failure.isFilterTooLong) this.#addressesBound = Math.min(this.#addressesBound, addresses.length - 1)
       else if (!isIndivisible) throw failure
     }
     const half = Math.ceil(addresses.length / 2)
-    const first = await this.#inParts(addresses.slice(0, half), isIndivisible, read)
-    const second = await this.#inParts(addresses.slice(half), isIndivisible, read)
-    const logs = sortLogs([...first.logs, ...second.logs])
-    const unreadable = first.unreadable + second.unreadable
-    const unreadableTxs = new Set([...(first.unreadableTxs ?? []), ...(second.unreadableTxs ?? [])])
-    return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
+    const parts: Logs[] = []
+    for (const part of [addresses.slice(0, half), addresses.slice(half)])
+      parts.push(await this.#inParts({ ...filter, addresses: part }, isIndivisible, read))
+    return mergeLogs(parts)
   }
 
   async #header(block: 'latest' | 'pending' | 'safe' | 'finalized' | Hex, signal?: AbortSignal): Promise<Header | null> {
@@ -93,12 +103,12 @@ export class ChainReader {
     return header
   }
 
-  async #logsByHash(blockHash: Hex, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+  async #logsByHash(blockHash: Hex, filter: ReadFilter, signal?: AbortSignal): Promise<Logs> {
     try {
-      return await this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
+      return await this.#read(await this.#logsAnswer(filter, { blockHash }, signal), signal)
     } catch (failure) {
       if (!(failure instanceof UpstreamError && failure.kind === 'behind')) throw failure
-      return this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
+      return this.#read(await this.#logsAnswer(filter, { blockHash }, signal), signal)
     }
   }
 
@@ -119,10 +129,24 @@ export class ChainReader {
     return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
   }
 
-  async #logsAnswer(addresses: readonly Hex[], blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
+  async #logsAnswer({ addresses, topics }: ReadFilter, blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
     // A request with an empty list would return the logs of every contract.
-    return addresses.length === 0 ? [] : this.#request('eth_getLogs', [{ address: addresses, ...blockFilter }], signal)
+    if (addresses.length === 0) return []
+    return this.#request(
+      'eth_getLogs',
+      [{ address: addresses, ...(topics && { topics: topics.map((words) => [...words]) }), ...blockFilter }],
+      signal,
+    )
   }
+}
+
+function mergeLogs(parts: readonly Logs[]): Logs {
+  const [first, ...others] = parts
+  if (first && others.length === 0) return first
+  const logs = sortLogs(parts.flatMap((part) => part.logs))
+  const unreadable = parts.reduce((sum, part) => sum + part.unreadable, 0)
+  const unreadableTxs = new Set(parts.flatMap((part) => [...(part.unreadableTxs ?? [])]))
+  return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
 }
 
 type BlockId = Pick<SealedHeader, 'number' | 'hash'>

@@ -1,3 +1,5 @@
+import { getOrAdd } from '../../../lib/bounded-map.ts'
+
 /** The JSON text of a list with more addresses is kept, since many requests contain this list. */
 const LONG_LIST = 1_000
 
@@ -16,8 +18,9 @@ export const requestText = (payload: JsonRpcRequest | readonly JsonRpcRequest[])
 function oneRequestText(request: JsonRpcRequest): string {
   const filter = request.params.find(hasLongList)
   if (!filter) return JSON.stringify(request)
+  const text = getOrAdd(texts, filter.address, () => JSON.stringify(filter.address))
   const params = request.params.map((param) => (param === filter ? { ...filter, address: null } : param))
-  return JSON.stringify({ ...request, params }).replace('"address":null', () => `"address":${textOf(filter.address)}`)
+  return JSON.stringify({ ...request, params }).replace('"address":null', () => `"address":${text}`)
 }
 
 const hasLongList = (param: unknown): param is { readonly address: readonly unknown[] } =>
@@ -26,11 +29,3 @@ const hasLongList = (param: unknown): param is { readonly address: readonly unkn
   'address' in param &&
   Array.isArray(param.address) &&
   param.address.length > LONG_LIST
-
-function textOf(addresses: readonly unknown[]): string {
-  const known = texts.get(addresses)
-  if (known !== undefined) return known
-  const text = JSON.stringify(addresses)
-  texts.set(addresses, text)
-  return text
-}

@@ -1,35 +1,37 @@
+import { DEPTH_BOUND_BLOCKS } from '../blocks/block-bounds.ts'
+import { binarySearch, firstAvailable } from '../blocks/block-search.ts'
+import type { BlockRange, Cursor } from '../blocks/sealed-block.ts'
 import { isSealed } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { binarySearch } from './binary-search.ts'
-import { DEPTH_BOUND_BLOCKS } from './block-bounds.ts'
-import type { Cursor, RecentBlocks } from './recent-blocks.ts'
+import { findBlock, nearestRecent, oldestRecent, type SettledBlocks } from './settled-blocks.ts'
 
 /** Least depth of a rollback if no recent block is canonical, and the node's `safe` block is unknown. */
 const DEEP_ROLLBACK_BLOCKS = 64
 
 /** `to` is the block to roll back to. Blocks in `lost`, which end with it, may be replaced too, but cannot be rolled back. */
-type RollbackTarget = { readonly to: Cursor; readonly lost: { readonly from: number; readonly to: number } | null }
+type RollbackTarget = { readonly to: Cursor; readonly lost: BlockRange | null }
 
 /** Finds the block to roll back to after a reorg replaced the settled block `number`. */
 export async function findRollbackTarget(
   node: ChainReader,
-  recentBlocks: RecentBlocks,
+  blocks: SettledBlocks,
   { number, safe }: { readonly number: number; readonly safe: number },
   signal: AbortSignal,
 ): Promise<RollbackTarget> {
-  const forkPoint = await findForkPoint(node, recentBlocks, number, signal)
+  const forkPoint = await findForkPoint(node, blocks, number, signal)
   if (forkPoint) return { to: forkPoint, lost: null }
   // No recent block is canonical, so the target is the `safe` block or, if that is unknown, the start of settling.
-  const { began, first, newest } = recentBlocks
-  const below = Math.min(number, recentBlocks.oldest) - 1
+  const { began, first, newest } = blocks
+  const below = Math.min(number, oldestRecent(blocks)) - 1
   const deep = Math.min(below, safe > 0 ? safe : Math.min(number - DEEP_ROLLBACK_BLOCKS, began))
   // Below `DEPTH_BOUND_BLOCKS` the ledger has forgotten the published keys, so a deeper rollback would retract nothing.
   const from = Math.max(0, deep, (newest?.number ?? number) - DEPTH_BOUND_BLOCKS)
   const to = await firstAvailable(node, from, number - 1, signal)
   // If the `safe` block is above a replaced block, the reorg replaced the `safe` block too, so it proves nothing.
   const deepest = safe > 0 && safe <= below ? safe : first
-  const highestKept = Math.max(deepest, await findHighestCanonical(node, recentBlocks.hashes, to, signal))
+  const hashed = blocks.all.filter(({ hash }) => hash !== null)
+  const highestKept = Math.max(deepest, await findHighestCanonical(node, hashed, to, signal))
   return { to: { number: to, hash: null }, lost: highestKept < to ? { from: highestKept + 1, to } : null }
 }
 
@@ -52,7 +54,7 @@ async function highestCanonical(node: ChainReader, blocks: readonly Cursor[], si
 /** Finds a canonical block below `number`, or null. It may be below the fork: to settle a block again publishes nothing. */
 export async function findForkPoint(
   node: ChainReader,
-  recentBlocks: RecentBlocks,
+  blocks: SettledBlocks,
   number: number,
   signal: AbortSignal,
 ): Promise<Cursor | null> {
@@ -60,8 +62,8 @@ export async function findForkPoint(
   // A block of unknown hash counts as canonical if the nearest block of known hash below it is, or if there is none.
   let unknown: Cursor | null = null
   for (let stride = 1; ; stride = unknown ? 1 : stride * 2) {
-    const below = recentBlocks.nearest(candidate - stride)
-    const recent = recentBlocks.get(below)
+    const below = nearestRecent(blocks, candidate - stride)
+    const recent = findBlock(blocks, below)
     if (below >= candidate || !recent) return unknown
     const header = await node.header(below, signal)
     if (!isSealed(header)) throw new UpstreamError('behind', `block ${below} is gone`)
@@ -70,10 +72,4 @@ export async function findForkPoint(
     else unknown ??= { number: below, hash: header.hash }
     candidate = below
   }
-}
-
-/** The first block of a range that the node has, or else the last block of the range. */
-async function firstAvailable(node: ChainReader, from: number, to: number, signal: AbortSignal): Promise<number> {
-  const isAvailable = async (number: number) => (await node.header(number, signal)) !== null
-  return (await isAvailable(from)) ? from : binarySearch(from, to, isAvailable)
 }

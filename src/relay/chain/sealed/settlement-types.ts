@@ -1,70 +1,82 @@
-import type { SchedulerLike } from 'rxjs'
 import type { Hex } from '../../../lib/hex.ts'
-import type { WriteLine } from '../../log-lines.ts'
-import type { Log } from '../logs/log-parser.ts'
-import type { ChainReader } from '../rpc/chain-reader.ts'
-import type { ConfirmChain } from '../rpc/endpoint-pool.ts'
-import type { Cursor } from './recent-blocks.ts'
+import type { BlockResult } from '../blocks/block-logs.ts'
+import type { ReadFailure } from '../blocks/read-failures.ts'
+import type { BlockRange, Cursor, SealedBlock } from '../blocks/sealed-block.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
+import type { SealedHeader } from '../rpc/block-header.ts'
+import type { SettledBlock } from './settled-blocks.ts'
 
-/** A published pre-confirmed log, until the settling of its block confirms or retracts it. */
-export type OpenKey = { readonly key: string; readonly address: Hex; readonly tx: Hex }
+export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' | 'finalized'; readonly block: SealedHeader }
 
-/** The ledger's published keys, for settling. */
-export interface OpenKeys {
-  /** The open keys of a block, or its sealed keys that the ledger still has. */
-  at(block: number): readonly OpenKey[]
-  /** Blocks with published keys: open ones, or sealed ones that a reorganisation may have removed. */
-  publishedBlocksBetween(from: number, to: number): readonly number[]
-  /** Blocks with keys that the previous run sealed, in order. */
-  readonly sealedInPreviousRun: readonly Cursor[]
+type Cursors = {
+  /** All blocks up to this one are settled. */
+  readonly cursor: Cursor
+  /** A restart continues after this block. It may be below the cursor, to settle again blocks that may gain logs. */
+  readonly restartCursor: Cursor
 }
 
-export type SealedBlock = {
-  readonly number: number
-  readonly hash: Hex
-  /** In seconds. */
-  readonly timestamp: number | null
-  readonly logs: readonly Log[]
-  /** Whose logs were read. */
-  readonly addresses: readonly Hex[]
-  /** `backfill` for a block that was sealed during an outage. */
-  readonly via: 'sealed' | 'backfill'
-  /** True if some logs cannot be read. Then a log that `logs` lacks may exist, and a hole was reported before. */
-  readonly isPartial?: true
-}
+export type Hole = { readonly blocks: BlockRange; readonly reason: string }
 
 /** Events of settling, in chain order except for backfill. */
 export type SettlementEvent =
-  | {
+  | (Cursors & {
       readonly type: 'sealed'
+      /** Blocks that could not be read. They come before the others, whose logs do not show changes inside of the holes. */
+      readonly holes: readonly Hole[]
       readonly blocks: readonly SealedBlock[]
       /** No block up to this one can have pre-confirmed logs any more. */
       readonly newest: number
-      /** All blocks up to this one are settled. */
-      readonly cursor: Cursor
-      /** A restart continues after this block. It may be below the cursor, to settle again blocks that may gain logs. */
-      readonly restartCursor: Cursor
-    }
-  | {
-      readonly type: 'hole'
-      readonly blocks: { readonly from: number; readonly to: number }
-      readonly reason: string
-      readonly cursor: Cursor
-      readonly restartCursor: Cursor
-    }
+    })
   /** A reorganisation may have removed this block and all above. Unless it is only suspected, they are settled again. */
   | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
-  | { readonly type: 'unreadable'; readonly count: number }
 
-/** Inputs and outputs of settling and backfill. */
-export type SettlementContext = {
-  readonly node: ChainReader
-  readonly confirmChain: ConfirmChain
-  readonly openKeys: OpenKeys
-  /** The listed tokens. Each change makes a new array. */
-  readonly addresses: () => readonly Hex[]
-  readonly clock: SchedulerLike
-  readonly warn: WriteLine
-  readonly emit: (event: SettlementEvent) => void
-  readonly signal: AbortSignal
-}
+/** Something to read from the node. At most one read of each lane is in progress. */
+export type PlannedRead =
+  /** A settled block for which a node gave another hash. With `acceptsMissing`, a node without the block proves nothing. */
+  | { readonly lane: 'settle'; readonly what: 'disputed'; readonly number: number; readonly acceptsMissing: boolean }
+  /** A settled block that has more logs now. */
+  | { readonly lane: 'settle'; readonly what: 'incomplete'; readonly number: number }
+  /** After an outage, the first block that is not too old to catch up on. */
+  | { readonly lane: 'settle'; readonly what: 'oldest'; readonly settled: Cursor; readonly target: SealedHeader }
+  /** The block to skip to, because settling is far behind. */
+  | { readonly lane: 'settle'; readonly what: 'newest'; readonly settled: Cursor; readonly target: SealedHeader }
+  | { readonly lane: 'settle'; readonly what: 'next'; readonly settled: Cursor; readonly count: number }
+  /** Old blocks whose range ends at `rangeEnd`. */
+  | { readonly lane: 'backfill'; readonly what: 'page'; readonly page: BlockRange; readonly rangeEnd: number }
+  /** The blocks with published keys in a range of blocks that are reported as missing. */
+  | { readonly lane: 'backfill'; readonly what: 'missing'; readonly range: BlockRange; readonly reason: string }
+  | { readonly lane: 'recheck'; readonly what: 'recent'; readonly below: number }
+export type Lane = PlannedRead['lane']
+export type ReadOf<What extends PlannedRead['what']> = Extract<PlannedRead, { readonly what: What }>
+
+/** A read, and what it found. */
+export type ReadAnswer = Found & { readonly read: PlannedRead }
+export type Found =
+  | { readonly type: 'failed'; readonly failure: ReadFailure }
+  /** The next blocks in order, up to the first one that could not be read. */
+  | { readonly type: 'blocks'; readonly results: readonly BlockResult[]; readonly failure: ReadFailure | null }
+  /** The node has the settled block, or none in its place. */
+  | { readonly type: 'confirmed'; readonly number: number }
+  /** The node has another block: those above `to` were replaced. Those in `lost` may be, but cannot be rolled back. */
+  | { readonly type: 'replaced'; readonly to: Cursor; readonly lost: BlockRange | null }
+  /** The blocks up to `to` are not settled one by one. */
+  | { readonly type: 'skipped'; readonly to: Cursor; readonly missingReason: string | null }
+  /** Old blocks up to `to`. A page with many logs has several such parts. */
+  | { readonly type: 'page'; readonly blocks: readonly SealedBlock[]; readonly to: number; readonly holes: readonly Hole[] }
+  /** The node does not have the blocks of the page up to `to`. */
+  | { readonly type: 'unavailable'; readonly to: number; readonly reason: string }
+  /** Blocks that have more logs now, and blocks whose last recheck this was. */
+  | { readonly type: 'rechecked'; readonly incomplete: readonly number[]; readonly complete: readonly SettledBlock[] }
+
+/** Everything from which the relay learns about the sealed chain. */
+export type SealedEvidence =
+  | ReadAnswer
+  | { readonly type: 'listed'; readonly filters: readonly ReadFilter[] }
+  /** Settling begins with the block after the cursor, unless it has begun. */
+  | { readonly type: 'began'; readonly cursor: Cursor }
+  | { readonly type: 'head'; readonly header: SealedHeader; readonly isPushed: boolean }
+  /** The node withdrew a log of this block. */
+  | { readonly type: 'removed'; readonly number: number; readonly hash: Hex | null }
+  /** The upstream is disconnected. */
+  | { readonly type: 'down' }
+  | FinalityEvent

@@ -1,9 +1,8 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Ingest, SourceName, SourceReason } from '../../../protocol/fields.ts'
+import type { Cursor } from '../blocks/sealed-block.ts'
 import type { Log } from '../logs/log-parser.ts'
-import type { FinalityEvent } from '../sealed/finality.ts'
-import type { Cursor } from '../sealed/recent-blocks.ts'
-import type { SettlementEvent } from '../sealed/settlement-types.ts'
+import type { FinalityEvent, SettlementEvent } from '../sealed/settlement-types.ts'
 
 /** One report of the source about the chain. Times are in Unix seconds. */
 export type ChainEvent =

@@ -61,7 +61,7 @@ export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_chang
   emit({ type: 'pending', memory: { ...judged, fingerprint: '' }, block: isPreconfirmed ? pending : null })
   if (wanted !== 'none' && !isUnchanged && isPreconfirmed) {
     // The range starts at the newest sealed block, since nodes require a block that exists.
-    const { logs, unreadable } = await node.logsInRange(latest.number, 'pending', addresses, signal)
+    const { logs, unreadable } = await node.logsInRange(latest.number, 'pending', [{ addresses }], signal)
     const pendingLogs = logs.filter(({ blockNumber }) => blockNumber > latest.number)
     emit({ type: 'polled_logs', logs: { logs: pendingLogs, unreadable }, closesGap: wanted === 'to_close_gap' })
   }

@@ -1,13 +1,13 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
+import type { Cursor } from '../blocks/sealed-block.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
+import { addressSetOf, type ReadFilter } from '../logs/log-filter.ts'
 import { type Log, type Logs, parseLogs } from '../logs/log-parser.ts'
-import { addressSetOf } from '../logs/memoized-address-set.ts'
 import { Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
-import { type FinalityEvent, FinalityGate } from '../sealed/finality.ts'
-import type { Cursor } from '../sealed/recent-blocks.ts'
-import type { SealedChain } from '../sealed/sealed-chain.ts'
-import type { SettlementEvent } from '../sealed/settlement-types.ts'
+import { learn } from '../sealed/learn.ts'
+import { isOutOfReach, judgeHead, type SealedState } from '../sealed/sealed-state.ts'
+import type { FinalityEvent, ReadAnswer, SealedEvidence, SettlementEvent } from '../sealed/settlement-types.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-status.ts'
 import type { PollResult } from './polls.ts'
@@ -18,12 +18,13 @@ type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 
 /** Inputs from the token list, the link, the polls, settling, finality and the clock. */
 export type SourceInput =
-  | { readonly type: 'addresses'; readonly addresses: readonly Hex[] }
+  /** A new list of contracts. `filters` match their logs. */
+  | { readonly type: 'addresses'; readonly addresses: readonly Hex[]; readonly filters: readonly ReadFilter[] }
   | { readonly type: 'tick' | 'requested' | 'answered' | 'probed' }
   | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
   | LinkSignal
   | PollResult
-  | SettlementEvent
+  | { readonly type: 'answer'; readonly answer: ReadAnswer }
   | FinalityEvent
 
 /** Limit of logs that are held until the first head. Further logs are published when their block is settled. */
@@ -34,6 +35,7 @@ const EARLY_LOGS_MAX_DEPTH_BLOCKS = 64
 /** State of the source. */
 export type SourceProgress = {
   readonly state: SourceState
+  readonly sealed: SealedState
   readonly memory: PendingMemory
   readonly addresses: readonly Hex[]
   /** The addresses whose pre-confirmed logs the link pushes. */
@@ -43,34 +45,48 @@ export type SourceProgress = {
   readonly status: { readonly source: SourceName; readonly reason: SourceReason } | null
   readonly earlyLogs: readonly LogsEvent[]
   readonly events: readonly ChainEvent[]
+  /** Number of messages and logs so far that cannot be read. */
+  readonly unreadable: number
 }
 
-export function startProgress(links: number, silenceMs: number, at: number): SourceProgress {
+type SourceStart = { readonly links: number; readonly silenceMs: number; readonly sealed: SealedState; readonly at: number }
+
+export function startProgress({ links, silenceMs, sealed, at }: SourceStart): SourceProgress {
   const [state, none]: [SourceState, readonly Hex[]] = [initialState(links, silenceMs, at), []]
   const addresses = { addresses: none, subscribed: none, covered: none }
-  return { state, ...addresses, earlyLogs: [], events: [], status: null, memory: noPendingMemory }
+  return { state, sealed, ...addresses, earlyLogs: [], events: [], status: null, memory: noPendingMemory, unreadable: 0 }
 }
 
-export function sourceStep(sealed: SealedChain, now: () => number) {
-  const gate = new FinalityGate()
-  return (progress: SourceProgress, input: SourceInput): SourceProgress =>
-    report(take(progress, input, { sealed, gate, at: now() }), sealed, now())
+/** Returns the next state, with the events that follow from the input. Equal inputs have equal results. */
+export const sourceStep = (progress: SourceProgress, input: SourceInput, at: number): SourceProgress =>
+  report(take({ ...progress, events: [] }, input, at), at)
+
+/** Takes evidence about the source. */
+const after = (progress: SourceProgress, at: number, evidence: Evidence): SourceProgress => ({
+  ...progress,
+  state: next(progress.state, evidence, at),
+})
+
+/** Takes evidence about the sealed chain, and emits the events that follow from it. */
+function afterSealed(progress: SourceProgress, at: number, evidence: SealedEvidence): SourceProgress {
+  const [sealed, events] = learn(progress.sealed, evidence, at)
+  return events.reduce((judged, event) => takeSealedEvent(judged, event, at), { ...progress, sealed })
 }
 
-type Context = { readonly sealed: SealedChain; readonly gate: FinalityGate; readonly at: number }
+const emitted = (progress: SourceProgress, ...events: readonly ChainEvent[]): SourceProgress => ({
+  ...progress,
+  events: [...progress.events, ...events],
+})
 
-const after = (
-  progress: SourceProgress,
-  at: number,
-  evidence: Evidence | null,
-  ...events: readonly ChainEvent[]
-): SourceProgress => ({ ...progress, state: evidence ? next(progress.state, evidence, at) : progress.state, events })
+const unreadable = (progress: SourceProgress, count: number): SourceProgress =>
+  count === 0 ? progress : { ...progress, unreadable: progress.unreadable + count }
 
-function take(progress: SourceProgress, input: SourceInput, context: Context): SourceProgress {
-  const { sealed, gate, at } = context
+function take(progress: SourceProgress, input: SourceInput, at: number): SourceProgress {
   switch (input.type) {
-    case 'addresses':
-      return { ...progress, addresses: input.addresses, events: [] }
+    case 'addresses': {
+      const { addresses, filters } = input
+      return afterSealed({ ...progress, addresses }, at, { type: 'listed', filters })
+    }
     case 'tick':
     case 'requested':
     case 'answered':
@@ -88,72 +104,52 @@ function take(progress: SourceProgress, input: SourceInput, context: Context): S
     }
     case 'head': {
       const header = Header.safeParse(input.header).data ?? null
-      return isSealed(header)
-        ? takeHead(progress, header, 'link', context)
-        : after(progress, at, null, { type: 'unreadable', count: 1 })
+      return isSealed(header) ? takeHead(progress, header, 'link', at) : unreadable(progress, 1)
     }
     case 'latest':
-      return takeHead(progress, input.header, 'poll', context)
+      return takeHead(progress, input.header, 'poll', at)
     case 'log':
-      if (input.subscription === 'logs') return takeSealedLogs(progress, parseLogs(input.log), context)
-      return takePushedLogs(progress, parseLogs(input.log), input.receivedAt, context)
+      if (input.subscription === 'logs') return takeSealedLogs(progress, parseLogs(input.log), at)
+      return takePushedLogs(progress, parseLogs(input.log), input.receivedAt, at)
     case 'pending': {
       const { number: pending = null, timestamp = null } = input.block ?? {}
-      const polled = after(
-        progress,
-        at,
-        { type: 'pending', status: input.memory.status },
-        { type: 'head', sealed: null, pending, timestamp },
-      )
-      return { ...polled, memory: input.memory }
+      const polled = after({ ...progress, memory: input.memory }, at, { type: 'pending', status: input.memory.status })
+      return emitted(polled, { type: 'head', sealed: null, pending, timestamp })
     }
     case 'polled_logs':
-      return takePolledLogs(progress, input, context)
+      return takePolledLogs(progress, input, at)
     case 'covered': {
+      const covered = { ...progress, memory: input.memory ?? progress.memory }
       // Without pushed logs, tokens are covered once the node answers, since each block is read for their logs.
       const isNews = !isPushing(progress.state) && progress.state.settled !== null && input.addresses !== progress.covered
-      const events: readonly ChainEvent[] = isNews ? [{ type: 'subscribed', addresses: input.addresses }] : []
-      return { ...progress, memory: input.memory ?? progress.memory, covered: isNews ? input.addresses : progress.covered, events }
+      if (!isNews) return covered
+      return emitted({ ...covered, covered: input.addresses }, { type: 'subscribed', addresses: input.addresses })
     }
-    case 'sealed':
-    case 'hole':
-      return takeSettlement(progress, input, context)
-    case 'reorg':
-      return after(progress, at, { type: 'reorg' }, input)
     case 'unreadable':
-      return after(progress, at, null, input)
+      return unreadable(progress, input.count)
+    case 'answer':
+      return afterSealed(progress, at, input.answer)
     case 'finality':
-      gate.add(input)
-      sealed.markSafe(input.block)
-      return after(progress, at, null, ...releaseFinality(context, sealed.cursor?.number ?? -1))
+      return afterSealed(progress, at, input)
   }
 }
 
 /** The first head starts settling, and each newer one extends it. An older head may reveal a reorg. */
-function takeHead(progress: SourceProgress, header: SealedHeader, via: 'link' | 'poll', { sealed, at }: Context): SourceProgress {
+function takeHead(progress: SourceProgress, header: SealedHeader, via: 'link' | 'poll', at: number): SourceProgress {
   const { number, hash, parentHash, timestamp } = header
+  const { sealed } = progress
   const isPushed = via === 'link'
-  const previousHead = sealed.head?.number ?? -1
-  const { disputed } = sealed
-  const result = sealed.receiveHead(header, isPushed)
-  if (result === 'garbage') return after(progress, at, null, { type: 'unreadable', count: 1 })
+  const verdict = judgeHead(sealed, header, isPushed)
+  if (verdict === 'garbage') return unreadable(progress, 1)
   // A single pushed message does not prove that many new blocks, so the head is polled.
-  if (result === 'unconfirmed') return after(progress, at, { type: 'head_wanted' })
+  if (verdict === 'unconfirmed') return after(progress, at, { type: 'head_wanted' })
+  const received = after(afterSealed(progress, at, { type: 'head', header, isPushed }), at, { type: 'head', number, via })
   const cursor = startOf(header, progress.earlyLogs)
-  const isStart = sealed.begin(cursor)
-  const evidence = { type: 'head', number, via } as const
-  if (number <= previousHead) return after(progress, at, evidence, ...newlyDisputed(sealed, disputed))
-  const head: ChainEvent = {
-    type: 'head',
-    sealed: number,
-    pending: null,
-    timestamp,
-    hash,
-    parentHash,
-    ...(isPushed ? { isPushed } : {}),
-  }
+  const begun = afterSealed(received, at, { type: 'began', cursor })
+  if (number <= (sealed.target?.number ?? -1)) return begun
+  const head = { type: 'head', sealed: number, pending: null, timestamp, hash, parentHash } as const
   const start = { type: 'cursor', cursor, timestamp: cursor.number === number && !isPushed ? timestamp : null } as const
-  return after(progress, at, evidence, head, ...(isStart ? [start] : []))
+  return emitted(begun, isPushed ? { ...head, isPushed } : head, ...(sealed.blocks.newest === null ? [start] : []))
 }
 
 /** Settling starts at the first head, or lower, to include the logs that were pushed before that head. */
@@ -164,102 +160,87 @@ function startOf({ number, hash }: SealedHeader, earlyLogs: readonly LogsEvent[]
   return { number: start, hash: start === number ? hash : null }
 }
 
-/** Reports a newly disputed block at once, before requests show who is right. */
-const newlyDisputed = ({ disputed }: SealedChain, before: number | null): readonly ChainEvent[] =>
-  disputed === null || disputed === before ? [] : [{ type: 'reorg', from: disputed, isSuspected: true }]
-
 /** Settling publishes sealed logs. Pushed ones only reveal new or withdrawn blocks. */
-function takeSealedLogs(progress: SourceProgress, { logs, unreadable }: Logs, { sealed, at }: Context): SourceProgress {
-  const { disputed } = sealed
-  for (const log of logs) if (log.removed) sealed.retract(log.blockNumber, log.blockHash)
-  const revealsHead = logs.some((log) => !log.removed && log.blockNumber > (sealed.head?.number ?? 0))
-  return after(
-    progress,
-    at,
-    revealsHead ? { type: 'head_wanted' } : null,
-    ...newlyDisputed(sealed, disputed),
-    ...unreadableLogs(unreadable),
+function takeSealedLogs(progress: SourceProgress, { logs, unreadable: unreadableLogs }: Logs, at: number): SourceProgress {
+  const removed = logs.filter((log) => log.removed)
+  const doubted = removed.reduce(
+    (judged, { blockNumber: number, blockHash: hash }) => afterSealed(judged, at, { type: 'removed', number, hash }),
+    unreadable(progress, unreadableLogs),
   )
+  const revealsHead = logs.some((log) => !log.removed && log.blockNumber > (progress.sealed.target?.number ?? 0))
+  return revealsHead ? after(doubted, at, { type: 'head_wanted' }) : doubted
 }
 
-const unreadableLogs = (count: number): readonly ChainEvent[] => (count > 0 ? [{ type: 'unreadable', count }] : [])
-
 /** Leaves out sealed logs, which some nodes push as pending ones, and logs far above the head, which no real block has. */
-const preconfirmedLogs = (logs: readonly Log[], sealed: SealedChain): readonly Log[] =>
-  logs.filter((log) => !log.removed && log.blockHash !== sealed.head?.hash && !sealed.isOutOfReach(log.blockNumber))
+const preconfirmedLogs = (logs: readonly Log[], sealed: SealedState): readonly Log[] =>
+  logs.filter((log) => !log.removed && log.blockHash !== sealed.target?.hash && !isOutOfReach(sealed, log.blockNumber))
 
 /** Emits pushed logs, and judges the stream by them. A log of an unlisted address proves nothing. */
-function takePushedLogs(
-  progress: SourceProgress,
-  { logs, unreadable }: Logs,
-  receivedAt: number,
-  { sealed, at }: Context,
-): SourceProgress {
-  const { head } = sealed
-  const received = preconfirmedLogs(logs, sealed)
+function takePushedLogs(progress: SourceProgress, pushed: Logs, receivedAt: number, at: number): SourceProgress {
+  const { target: head } = progress.sealed
+  const logs = preconfirmedLogs(pushed.logs, progress.sealed)
   let [newest, isLate] = [-1, false]
-  for (const { address, blockNumber } of received) {
+  for (const { address, blockNumber } of logs) {
     if (!head || !addressSetOf(progress.addresses).has(address)) continue
     if (blockNumber > head.number) newest = Math.max(newest, blockNumber)
     else if (blockNumber <= head.number - BEHIND_BLOCKS) isLate = true
   }
   const evidence: Evidence | null = newest >= 0 ? { type: 'pushed', newest } : isLate ? { type: 'pushed_late' } : null
-  return emitOrHold(after(progress, at, evidence), { type: 'logs', logs: received, via: 'pendingLogs', receivedAt }, unreadable)
+  const judged = evidence ? after(progress, at, evidence) : progress
+  return unreadable(emitOrHold(judged, { type: 'logs', logs, via: 'pendingLogs', receivedAt }), pushed.unreadable)
 }
 
 function takePolledLogs(
   progress: SourceProgress,
-  { logs: { logs, unreadable }, closesGap }: Extract<PollResult, { type: 'polled_logs' }>,
-  { sealed, at }: Context,
+  { logs: answer, closesGap }: Extract<PollResult, { type: 'polled_logs' }>,
+  at: number,
 ): SourceProgress {
-  const received = preconfirmedLogs(logs, sealed)
-  const newest = received.reduce<number | null>((highest, { blockNumber }) => Math.max(highest ?? -1, blockNumber), null)
+  const logs = preconfirmedLogs(answer.logs, progress.sealed)
+  const newest = logs.reduce<number | null>((highest, { blockNumber }) => Math.max(highest ?? -1, blockNumber), null)
   const polled = after(progress, at, { type: 'polled_logs', newest, closesGap })
-  return emitOrHold(polled, { type: 'logs', logs: received, via: 'poll', receivedAt: at }, unreadable)
+  return unreadable(emitOrHold(polled, { type: 'logs', logs, via: 'poll', receivedAt: at }), answer.unreadable)
 }
 
 /** Emits logs or, until the first head sets the start of settling, holds them. */
-function emitOrHold(progress: SourceProgress, event: LogsEvent, unreadable: number): SourceProgress {
-  const events = unreadableLogs(unreadable)
-  if (progress.state.settled !== null) return { ...progress, events: event.logs.length > 0 ? [event, ...events] : events }
+function emitOrHold(progress: SourceProgress, event: LogsEvent): SourceProgress {
+  if (event.logs.length === 0) return progress
+  if (progress.state.settled !== null) return emitted(progress, event)
   const room = EARLY_LOGS_BOUND - progress.earlyLogs.reduce((sum, { logs }) => sum + logs.length, 0)
   const early = { ...event, logs: event.logs.slice(0, room) }
-  return { ...progress, earlyLogs: early.logs.length > 0 ? [...progress.earlyLogs, early] : progress.earlyLogs, events }
+  return early.logs.length > 0 ? { ...progress, earlyLogs: [...progress.earlyLogs, early] } : progress
 }
 
-/** A settled block shows whether its logs were pushed. Only logs of subscribed addresses can be missed. */
-function takeSettlement(
-  progress: SourceProgress,
-  event: Extract<SettlementEvent, { type: 'sealed' | 'hole' }>,
-  context: Context,
-): SourceProgress {
-  const blocks =
-    event.type === 'sealed' && progress.state.link === 'pushing' ? event.blocks.filter(({ via }) => via === 'sealed') : []
-  const state = blocks.reduce((judged, { number, logs }) => {
-    const count = logs.reduce((sum, { address }) => (addressSetOf(progress.subscribed).has(address) ? sum + 1 : sum), 0)
-    return count > 0 ? next(judged, { type: 'settled', number, logs: count }, context.at) : judged
+/** Emits an event of settling. A settled block shows whether its logs were pushed: logs of subscribed addresses can be missed. */
+function takeSealedEvent(progress: SourceProgress, event: SettlementEvent | FinalityEvent, at: number): SourceProgress {
+  if (event.type === 'reorg' && !event.isSuspected) return emitted(after(progress, at, { type: 'reorg' }), event)
+  if (event.type !== 'sealed') return emitted(progress, event)
+  const subscribed = addressSetOf(progress.subscribed)
+  const blocks = progress.state.link === 'pushing' ? event.blocks.filter(({ via }) => via === 'sealed') : []
+  const judged = blocks.reduce((state, { number, logs }) => {
+    const count = logs.reduce((sum, { address }) => (subscribed.has(address) ? sum + 1 : sum), 0)
+    return count > 0 ? next(state, { type: 'settled', number, logs: count }, at) : state
   }, progress.state)
-  return { ...progress, state, events: [event, ...releaseFinality(context, event.cursor.number)] }
+  const unreadableLogs = event.blocks.reduce((sum, block) => sum + (block.unreadable ?? 0), 0)
+  return emitted(unreadable({ ...progress, state: judged }, unreadableLogs), event)
 }
-
-const releaseFinality = ({ sealed, gate }: Context, settled: number): readonly FinalityEvent[] =>
-  gate.release(settled, (block) => sealed.isOurs(block))
 
 /** Adds events for changed addresses and a changed status and, after the start, the held logs. */
-function report(progress: SourceProgress, sealed: SealedChain, at: number): SourceProgress {
-  const [head, settled] = [sealed.head?.number ?? null, sealed.settled?.number ?? null]
+function report(progress: SourceProgress, at: number): SourceProgress {
+  const { sealed } = progress
+  const [head, settled] = [sealed.target?.number ?? null, sealed.blocks.newest?.number ?? null]
   const hasMoved = head !== progress.state.head || settled !== progress.state.settled
-  const state = hasMoved ? next(progress.state, { type: 'progress', head, settled }, at) : progress.state
+  const moved = hasMoved ? after(progress, at, { type: 'progress', head, settled }) : progress
+  const { state } = moved
   const covered = settled !== null && isPushing(state) ? progress.subscribed : progress.covered
   const status = statusOf(state, at) ?? progress.status
   const hasNewStatus = status !== null && (status.source !== progress.status?.source || status.reason !== progress.status.reason)
-  if (hasNewStatus && status.source === 'down') sealed.beginOutage()
   const isReleasing = settled !== null && progress.earlyLogs.length > 0
   // Most inputs are logs, which need no further event.
-  if (covered === progress.covered && !hasNewStatus && !isReleasing) return hasMoved ? { ...progress, state } : progress
-  const events: ChainEvent[] = [...progress.events]
+  if (covered === progress.covered && !hasNewStatus && !isReleasing) return moved
+  const events: ChainEvent[] = []
   if (covered !== progress.covered) events.push({ type: 'subscribed', addresses: covered })
   if (hasNewStatus) events.push({ type: 'status', ...status })
   if (isReleasing) events.push(...progress.earlyLogs.map((early) => ({ ...early, logs: preconfirmedLogs(early.logs, sealed) })))
-  return { ...progress, state, covered, status, earlyLogs: isReleasing ? [] : progress.earlyLogs, events }
+  const reported = emitted({ ...moved, covered, status, earlyLogs: isReleasing ? [] : progress.earlyLogs }, ...events)
+  return hasNewStatus && status.source === 'down' ? afterSealed(reported, at, { type: 'down' }) : reported
 }

@@ -1,5 +1,4 @@
 import {
-  BehaviorSubject,
   concatMap,
   connect,
   defer,
@@ -18,10 +17,11 @@ import {
   tap,
   timer,
 } from 'rxjs'
-import { observe, wait } from '../../../lib/async-loop.ts'
+import { observe, WakeUp, wait } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Head } from '../../../protocol/fields.ts'
 import type { WriteLine } from '../../log-lines.ts'
+import type { Cursor, OpenKeys } from '../blocks/sealed-block.ts'
 import type { LinkInputs } from '../link/reconnecting-link.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
 import type { FindLog } from '../logs/log-parser.ts'
@@ -30,11 +30,10 @@ import { ChainReader } from '../rpc/chain-reader.ts'
 import type { ConfirmChain, RequestFn } from '../rpc/endpoint-pool.ts'
 import { limitedRequests } from '../rpc/limited-requests.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { pollFinality } from '../sealed/finality.ts'
-import type { Cursor } from '../sealed/recent-blocks.ts'
-import { SealedChain } from '../sealed/sealed-chain.ts'
-import type { OpenKeys } from '../sealed/settlement-types.ts'
+import { isKnown, startSealed } from '../sealed/sealed-state.ts'
+import { settleChain } from '../sealed/settle-chain.ts'
 import type { ChainEvent } from './chain-event.ts'
+import { pollFinality } from './finality-poll.ts'
 import { type PollResult, pollHead, pollPending } from './polls.ts'
 import { duePoll, isCheckDue, isEndpointLeft, isLinkLeft, isProbeDue, UNPROVEN_POLL_MS } from './source-decisions.ts'
 import { type SourceInput, type SourceProgress, sourceStep, startProgress } from './source-step.ts'
@@ -66,29 +65,33 @@ export type SourceOptions = {
   readonly backfillLimitMs: number
   readonly clock: SchedulerLike
   readonly warn: WriteLine
+  /** Called with the number of messages and logs that cannot be read. */
+  readonly onUnreadable?: (count: number) => void
 }
 
 /** Returns the events of the chain. Pre-confirmed logs are pushed while the link is trusted, and polled otherwise. */
 export const source = (options: SourceOptions): Observable<ChainEvent> =>
   defer(() => {
-    const { addresses, link, linkCount = 1, clock, silenceMs, finalityPollMs, head, warn } = options
-    const progress = new BehaviorSubject(startProgress(link ? linkCount : 0, silenceMs, clock.now()))
+    const { addresses, link, linkCount = 1, clock, silenceMs, finalityPollMs, head, warn, onUnreadable } = options
+    const sealed = startSealed({ ...options, safe: head.safe })
+    let progress = startProgress({ links: link ? linkCount : 0, silenceMs, sealed, at: clock.now() })
+    const sealedChanged = new WakeUp()
     const requests = new Subject<SourceInput>()
     const [probes, reconnects] = [new Subject<void>(), new Subject<void>()]
     const request = reportRequests(options.request, (type) => requests.next({ type }))
     const node = new ChainReader(request, options.findLog)
     // Settling and backfill share a limit. Polls show whether the node answers, and never wait for that limit.
     const blocks = new ChainReader(limitedRequests(request, clock), options.findLog)
-    const sealed = new SealedChain({ ...options, node: blocks, safe: head.safe, addresses: () => progress.value.addresses })
-    const polling = { ...options, node, sealed, progress: () => progress.value, probes, reconnects }
+    const settling = settleChain({ ...options, node: blocks, state: () => progress.sealed, changed: sealedChanged })
+    const polling = { ...options, node, progress: () => progress, probes, reconnects }
     return addresses.pipe(
       connect(
         (shared) =>
           merge<SourceInput[]>(
             requests,
-            sealed.follow(),
+            settling.pipe(map((answer): SourceInput => ({ type: 'answer', answer }))),
             pollFinality({ node, pollIntervalMs: finalityPollMs, published: head, clock, warn }),
-            shared.pipe(map((list): SourceInput => ({ type: 'addresses', addresses: list }))),
+            shared.pipe(map((addresses): SourceInput => ({ type: 'addresses', addresses, filters: [{ addresses }] }))),
             link ? withGapsClosed(link({ addresses: shared, probes, reconnects }), polling) : EMPTY,
             timer(0, options.pendingPollMs, clock).pipe(exhaustMap(() => pollDue(polling))),
             interval(SILENCE_CHECK_MS, clock).pipe(map((): SourceInput => ({ type: 'tick' }))),
@@ -97,11 +100,13 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
         // A link that reconnects needs the last addresses.
         { connector: () => new ReplaySubject(1) },
       ),
-      scan(
-        sourceStep(sealed, () => clock.now()),
-        progress.value,
-      ),
-      tap((next) => progress.next(next)),
+      scan((before, input) => sourceStep(before, input, clock.now()), progress),
+      tap((next) => {
+        const { sealed: before, unreadable } = progress
+        progress = next
+        if (next.sealed !== before) sealedChanged.notify()
+        if (next.unreadable > unreadable) onUnreadable?.(next.unreadable - unreadable)
+      }),
       concatMap(({ events }) => events),
     )
   })
@@ -137,15 +142,14 @@ const reportRequests =
 
 type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'warn'> & {
   readonly node: ChainReader
-  readonly sealed: SealedChain
   readonly progress: () => SourceProgress
   readonly probes: Subject<void>
   readonly reconnects: Subject<void>
 }
 
-const pollInputs = ({ node, sealed, progress, clock }: Polling, emit: (input: PollResult) => void, signal: AbortSignal) => {
+const pollInputs = ({ node, progress, clock }: Polling, emit: (input: PollResult) => void, signal: AbortSignal) => {
   const { state, memory, addresses } = progress()
-  const knowsSealed = (block: Header) => sealed.knows(block)
+  const knowsSealed = (block: Header) => isKnown(progress().sealed, block)
   return { node, state, memory, addresses, knowsSealed, now: () => clock.now(), emit, signal }
 }
 

@@ -1,6 +1,6 @@
 import type { Stage } from '../../../protocol/fields.ts'
 import type { Entry, FoundEntries, SeqRange, Tape } from '../../tape/tape.ts'
-import type { ReadContext } from './history-page.ts'
+import type { MatchedContext } from '../select/matched-reader.ts'
 
 /** Thrown by a long read if eviction has removed updates that the read has not returned yet. */
 export class EvictedError extends Error {}
@@ -12,7 +12,7 @@ const READ_KEYS_BOUND = 65_536
  * Returns the tape for one long read. A read throws an EvictedError if eviction has removed updates that were not returned yet. A
  * read from newest to oldest whose lower end is open, or was evicted before, ends at the oldest kept update without an error.
  */
-export function guardEviction(tape: Tape, stage: Stage): ReadContext['tape'] {
+export function guardEviction(tape: Tape, stage: Stage): MatchedContext['tape'] {
   let [newKeys, oldKeys] = [new Set<string>(), new Set<string>()]
   const remember = ({ update }: Entry) => {
     if (stage !== 'sealed' || !('stage' in update) || update.stage !== 'preconfirmed' || !update.key) return
@@ -27,7 +27,6 @@ export function guardEviction(tape: Tape, stage: Stage): ReadContext['tape'] {
     !isOpenEnded(range) &&
     evictedNow.some((seq, index) => Math.max(evictedAtStart[index] ?? 0, range.after) < Math.min(seq, range.before - 1))
   return {
-    epoch: tape.epoch,
     find: (subject) => {
       const found = tape.find(subject)
       if (!('key' in subject)) return found

@@ -2,9 +2,9 @@ import type { Hex } from '../../../lib/hex.ts'
 import { blockOf, Key } from '../../../protocol/fields.ts'
 import type { FactStage } from '../../../protocol/history.ts'
 import { type KeyStage, stageAfter } from '../../../protocol/key-life.ts'
-import { Refusal } from '../../../protocol/refusal.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, Tape } from '../../tape/tape.ts'
+import { badParameter, unknownKey } from '../limits/refusals.ts'
 import type { CurrentState } from '../select/current-state.ts'
 
 /** Everything that the tape keeps about one fact, in the exact texts of the stream. */
@@ -36,16 +36,8 @@ export function readFact(
 function readKey(text: string): string {
   const key = text.toLowerCase()
   if (Key.safeParse(key).success) return key
-  const message = 'key: must be <block number>-<transaction hash>-<log index>, exactly as in the key of a message.'
-  throw new Refusal(400, 'bad_parameter', message, { parameter: 'key' })
+  throw badParameter('key', 'must be <block number>-<transaction hash>-<log index>, exactly as in the key of a message.')
 }
-
-const unknownKey = (key: string): Refusal =>
-  new Refusal(
-    404,
-    'unknown_key',
-    `No history of ${key}: it was never published, or too long ago. A log that belongs to another log, such as a memo, is published under that log's key and listed in the seal of its block.`,
-  )
 
 /** Returns all seals of one token and block if one of them lists the key: a later one without the key shows that it was removed. */
 const sealsOf = (key: string, seals: readonly Entry[]): readonly Entry[] =>

@@ -4,11 +4,12 @@ import { type EventsQuery, readEventsQuery } from '../../../protocol/history.ts'
 import { defaultSelectionOptions, patchOptions } from '../../../protocol/parameters/selection.ts'
 import type { StartPoint } from '../../../protocol/parameters/start-point.ts'
 import { formatPosition, type Position, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
-import { Refusal } from '../../../protocol/refusal.ts'
 import type { Tape } from '../../tape/tape.ts'
+import { otherEpoch } from '../limits/refusals.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 import { tapeTimeOf } from '../live/resume-point.ts'
 import type { Selection } from '../select/compiled-selection.ts'
+import { justBefore } from '../select/matched-reader.ts'
 import { resolveKnownSymbols } from '../select/resolve-symbols.ts'
 
 export type HistoryQuery = {
@@ -80,9 +81,6 @@ const lastSeqBefore = (
   { tape, end, ...times }: QueryContext,
 ): number | Promise<number> => (when.from === 'now' ? end.seq - 1 : tape.seqBefore(tapeTimeOf(when, times)))
 
-/** Returns the exclusive end of a range that contains neither an update nor those that the view emits just before it. */
-export const justBefore = (seq: number, stage: Stage): TapePosition => ({ seq, n: stage === 'sealed' ? 1 : null })
-
 /** Returns the exclusive end of a range that includes a position. In the default view, `<p>.<n>` is just before update `<p>`. */
 const justAfter = ({ seq, n }: TapePosition, { n: givenN }: TapePosition, { stage }: QueryContext): TapePosition => {
   if (n !== null) return { seq, n: n + 1 }
@@ -95,10 +93,7 @@ function resolvePosition(
   { epoch, seq, n }: Position,
   { tape, stage }: QueryContext,
 ): TapePosition {
-  if (epoch !== tape.epoch) {
-    const message = `${parameter}: a position of another tape, which is gone; the epoch of this tape is ${tape.epoch}.`
-    throw new Refusal(410, 'epoch', message, { parameter, oldest: formatPosition(tape.epoch, tape.oldest()) })
-  }
+  if (epoch !== tape.epoch) throw otherEpoch(parameter, tape.epoch, formatPosition(tape.epoch, tape.oldest()))
   if (stage === 'sealed') return { seq, n }
   return { seq: parameter === 'after' || parameter === 'since' ? resumeAfter({ seq, n }) : seq, n: null }
 }

@@ -3,10 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Context, Handler } from 'hono'
+import { unknownPath } from '../limits/refusals.ts'
 import { RepeatedBody, varyHeaders } from '../transport/gzip.ts'
+import { sendRefusal } from '../transport/send-refusal.ts'
 import { publicHeaders } from '../transport/shared-headers.ts'
 import { acceptEncodingOf, type Env, etagOf, hasCurrent } from './handler-basics.ts'
-import { sendRefusal, unknownPath } from './http-refusals.ts'
 
 type BoardFile = { readonly type: string; readonly body: RepeatedBody; readonly etag: string }
 

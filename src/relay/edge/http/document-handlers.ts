@@ -1,9 +1,9 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
+import { unknownSchema } from '../limits/refusals.ts'
 import { RepeatedBody, varyHeaders } from '../transport/gzip.ts'
 import { publicHeaders } from '../transport/shared-headers.ts'
 import { acceptEncodingOf, type Env, hasCurrent } from './handler-basics.ts'
-import { unknownSchema } from './http-refusals.ts'
 
 /** Time for which a cache may keep a document. It is short, because a new version of the relay may have other documents. */
 const MAX_AGE_S = 300

@@ -2,7 +2,7 @@ import type { Hash } from 'node:crypto'
 import type { HttpBindings } from '@hono/node-server'
 import type { Context, Handler } from 'hono'
 import type { RouteId } from '../../../protocol/routes.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { encodedBody } from '../transport/gzip.ts'
 
 export type Env = { Bindings: HttpBindings }
@@ -12,7 +12,7 @@ export type Handlers<Id extends RouteId = RouteId> = Readonly<Record<Id, Handler
 export const queryOf = (c: Context<Env>): URLSearchParams => new URL(c.req.url).searchParams
 
 /** The query of a request; throws a refusal if the request is not allowed. */
-export function authorizedQuery(c: Context<Env>, { authorize }: Pick<StreamServices, 'authorize'>): URLSearchParams {
+export function authorizedQuery(c: Context<Env>, { authorize }: Pick<EdgeContext, 'authorize'>): URLSearchParams {
   const query = queryOf(c)
   const refusal = authorize(c.env.incoming, query)
   if (refusal) throw refusal

@@ -2,40 +2,39 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { refuseUnknown } from '../../../protocol/parameters/read-parameters.ts'
-import { Refusal } from '../../../protocol/refusal.ts'
 import { formatOf } from '../../../protocol/transports.ts'
 import { readFact } from '../history/fact-life.ts'
 import { exportHeaders, openExport } from '../history/history-export.ts'
 import { keptSinceHeaders, readPage } from '../history/history-page.ts'
 import { readHistoryQuery } from '../history/history-query.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import { badParameter } from '../limits/refusals.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { acceptsGzip } from '../transport/gzip.ts'
 import { acceptEncodingOf, authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handler-basics.ts'
 
 /** The whole history as lines, written on the raw response. The next handler answers requests for a page. */
-export const exportHandlers = (streams: StreamServices, workQueue: LongWorkQueue): Handlers<'events'> => ({
+export const exportHandlers = (edge: EdgeContext, workQueue: LongWorkQueue): Handlers<'events'> => ({
   events: async (c, next) => {
     if (!wantsNdjson(c)) return next()
     const { incoming, outgoing } = c.env
-    const historyQuery = await readHistoryQuery(authorizedQuery(c, streams), streams.edge)
-    if (c.req.method === 'HEAD') return c.body(null, 200, exportHeaders(streams.edge.tape, acceptsGzip(acceptEncodingOf(c))))
-    openExport(streams, workQueue, { incoming, outgoing, query: historyQuery })
+    const historyQuery = await readHistoryQuery(authorizedQuery(c, edge), edge)
+    if (c.req.method === 'HEAD') return c.body(null, 200, exportHeaders(edge.tape, acceptsGzip(acceptEncodingOf(c))))
+    openExport(edge, workQueue, { incoming, outgoing, query: historyQuery })
     return RESPONSE_ALREADY_SENT
   },
 })
 
-export const historyHandlers = (
-  { edge, clientAddressOf }: StreamServices,
-  workQueue: LongWorkQueue,
-): Handlers<'events' | 'fact'> => ({
+export const historyHandlers = (edge: EdgeContext, workQueue: LongWorkQueue): Handlers<'events' | 'fact'> => ({
   events: async (c) => {
     const historyQuery = await readHistoryQuery(queryOf(c), edge)
-    if (historyQuery.hasReceipt) throw receiptNeedsNdjson
-    const context = { tape: edge.tape, workQueue, isGone: () => c.env.outgoing.destroyed }
-    const { texts, next } = await workQueue.run(clientAddressOf(c.env.incoming), () => readPage(context, historyQuery))
+    if (historyQuery.hasReceipt) throw badParameter('receipt', 'only an export has a receipt: add format=ndjson.')
+    const { tape } = edge
+    const context = { tape, pause: workQueue.nextSlice, isGone: () => c.env.outgoing.destroyed }
+    const read = () => readPage(context, tape.epoch, historyQuery)
+    const { texts, next } = await workQueue.run(edge.clientAddressOf(c.env.incoming), read)
     // The headers are set after the read, so that they include evictions during the read.
-    for (const [name, value] of Object.entries(keptSinceHeaders(edge.tape))) c.header(name, value)
+    for (const [name, value] of Object.entries(keptSinceHeaders(tape))) c.header(name, value)
     return sendJson(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)
   },
   fact: (c) => {
@@ -43,10 +42,6 @@ export const historyHandlers = (
     const { key, texts, stage } = readFact(c.req.param('key') ?? '', edge)
     return sendJson(c, `{"key":"${key}","events":[${texts.join(',')}],"stage":"${stage}"}`)
   },
-})
-
-const receiptNeedsNdjson = new Refusal(400, 'bad_parameter', 'receipt: only an export has a receipt: add format=ndjson.', {
-  parameter: 'receipt',
 })
 
 /** Whether a request asks for lines instead of a page. The `Accept` header counts only if the URL names no format. */

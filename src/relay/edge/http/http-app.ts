@@ -7,15 +7,15 @@ import { type RouteId, routeIds, routes } from '../../../protocol/routes.ts'
 import type { Config } from '../../config/config.ts'
 import type { Metrics } from '../../metrics.ts'
 import { LongWorkQueue } from '../limits/long-work-queue.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import * as refusals from '../limits/refusals.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
+import { sendRefusal } from '../transport/send-refusal.ts'
 import { EXPOSED_HEADERS } from '../transport/shared-headers.ts'
-import { internalError } from '../transport/shared-refusals.ts'
 import { accessTokenHandlers } from './access-token-handlers.ts'
 import { ASSET_PATTERN, boardHandlers } from './board-handlers.ts'
 import { documentHandlers, type LoadDocuments } from './document-handlers.ts'
 import { authorizedQuery, type Env, type Handlers } from './handler-basics.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
-import { methodNotAllowed, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
 import { type EdgeServer, listen } from './http-server.ts'
 import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
 import { streamHandlers } from './stream-handlers.ts'
@@ -31,39 +31,39 @@ export type NodeRoute = {
 
 type HttpInputs = Pick<ServiceReports, 'unreadyReasons' | 'status'> & {
   readonly config: Config
-  readonly streams: StreamServices
+  readonly context: EdgeContext
   readonly parts: readonly { readonly routes: readonly NodeRoute[]; readonly webSocketRoutes: readonly WebSocketRoute[] }[]
   readonly metrics: Metrics
   readonly loadDocuments: LoadDocuments
 }
 
 /** Listens on the port of the process. */
-export function openHttpEdge({ config, streams, parts, metrics, ...reports }: HttpInputs): Promise<EdgeServer> {
+export function openHttpEdge({ config, context, parts, metrics, ...reports }: HttpInputs): Promise<EdgeServer> {
   const { edge, process: own } = config
   const app = openApp({
     ...reports,
-    streams,
+    context,
     nodeRoutes: parts.flatMap(({ routes }) => routes),
-    listCacheControl: `${streams.keys ? 'private' : 'public'}, max-age=${Math.ceil(config.tokens.stocksRefreshMs / 1_000)}`,
+    listCacheControl: `${context.keys ? 'private' : 'public'}, max-age=${Math.ceil(config.tokens.stocksRefreshMs / 1_000)}`,
     explorerUrl: edge.explorerUrl,
     metrics: own.metricsPort === undefined ? metrics.text : null,
     metricsToken: edge.metricsToken,
     onlyServiceRoutes: own.role === 'ingest',
   })
-  const refusal = own.role === 'ingest' ? onlyIngests : null
+  const refusal = own.role === 'ingest' ? refusals.onlyIngests : null
   const webSocketRoutes = parts.flatMap((part) => part.webSocketRoutes)
   const address = {
     host: own.host,
     port: own.port,
     maxClients: edge.maxClients,
-    maxPerAddress: () => Math.max(edge.maxClientsPerAddress, streams.keys?.maxClients ?? 0),
+    maxPerAddress: () => Math.max(edge.maxClientsPerAddress, context.keys?.maxClients ?? 0),
     trustedProxies: edge.trustedProxies,
   }
-  return listen(app, { streams, webSocketRoutes, refusal }, address)
+  return listen(app, { context, webSocketRoutes, refusal }, address)
 }
 
 type Options = Omit<ServiceReports, 'demo'> &
-  Pick<HttpInputs, 'streams' | 'loadDocuments'> & {
+  Pick<HttpInputs, 'context' | 'loadDocuments'> & {
     readonly nodeRoutes: readonly NodeRoute[]
     readonly listCacheControl: string
     readonly explorerUrl?: string | undefined
@@ -75,28 +75,28 @@ const serviceRoutes = ['status', 'health', 'ready', 'metrics'] as const satisfie
 
 /** Makes the app that answers every route of the table over plain HTTP. A route without a handler does not compile. */
 export function openApp(options: Options): Hono<Env> {
-  const { streams, nodeRoutes, loadDocuments, listCacheControl, explorerUrl, onlyServiceRoutes, ...reports } = options
+  const { context, nodeRoutes, loadDocuments, listCacheControl, explorerUrl, onlyServiceRoutes, ...reports } = options
   const app = new Hono<Env>()
   const workQueue = new LongWorkQueue()
-  const { asset, ...page } = boardHandlers({ explorerUrl, demo: streams.edge.demo })
+  const { asset, ...page } = boardHandlers({ explorerUrl, demo: context.demo })
   // Registered before any middleware: middleware must not touch a raw answer, and would copy a document for each request.
   const first = {
-    ...streamHandlers(streams),
-    ...exportHandlers(streams, workQueue),
-    ...nodeHandlers(streams, nodeRoutes),
+    ...streamHandlers(context),
+    ...exportHandlers(context, workQueue),
+    ...nodeHandlers(context, nodeRoutes),
     ...documentHandlers(loadDocuments),
     ...page,
   }
   const others = {
-    ...serviceHandlers({ ...reports, demo: streams.edge.demo }),
-    ...historyHandlers(streams, workQueue),
-    ...accessTokenHandlers(streams),
-    ...tokenHandlers(streams, workQueue, listCacheControl),
+    ...serviceHandlers({ ...reports, demo: context.demo }),
+    ...historyHandlers(context, workQueue),
+    ...accessTokenHandlers(context),
+    ...tokenHandlers(context, workQueue, listCacheControl),
   }
   const served = { ...first, ...others } satisfies Handlers<Exclude<RouteId, PartRoute>>
   const servicePaths: readonly string[] = serviceRoutes.map((id) => routes[id].path)
   if (onlyServiceRoutes)
-    app.use('*', async (c, next) => (servicePaths.includes(c.req.path) ? await next() : sendRefusal(c, onlyIngests)))
+    app.use('*', async (c, next) => (servicePaths.includes(c.req.path) ? await next() : sendRefusal(c, refusals.onlyIngests)))
   register(app, first)
   app.get(ASSET_PATTERN, asset)
   app.use(
@@ -108,26 +108,26 @@ export function openApp(options: Options): Hono<Env> {
     }),
   )
   app.use('/v1/*', async (c, next) => {
-    authorizedQuery(c, streams)
+    authorizedQuery(c, context)
     await next()
   })
   register(app, others)
   refuseOtherMethods(app, served)
-  app.notFound((c) => sendRefusal(c, unknownPath))
+  app.notFound((c) => sendRefusal(c, refusals.unknownPath))
   app.onError((failure, c) => {
     if (failure instanceof Refusal) return sendRefusal(c, failure)
-    streams.warn('request_failed', { path: c.req.path, reason: String(failure) })
-    return sendRefusal(c, internalError)
+    context.warn('request_failed', { path: c.req.path, reason: String(failure) })
+    return sendRefusal(c, refusals.internalError)
   })
   return app
 }
 
-function nodeHandlers(streams: StreamServices, nodeRoutes: readonly NodeRoute[]): Partial<Handlers<PartRoute>> {
+function nodeHandlers(context: EdgeContext, nodeRoutes: readonly NodeRoute[]): Partial<Handlers<PartRoute>> {
   return Object.fromEntries(
     nodeRoutes.map(({ id, handle }): [PartRoute, Handlers[PartRoute]] => [
       id,
       async (c) => {
-        authorizedQuery(c, streams)
+        authorizedQuery(c, context)
         await handle(c.env.incoming, c.env.outgoing)
         return RESPONSE_ALREADY_SENT
       },
@@ -146,7 +146,7 @@ function refuseOtherMethods(app: Hono<Env>, served: Partial<Handlers>): void {
   const refuse = (pattern: string, allow: string, advice = 'use GET.') =>
     app.all(pattern, (c) => {
       c.header('allow', allow)
-      return sendRefusal(c, methodNotAllowed(c.req.method, advice))
+      return sendRefusal(c, refusals.methodNotAllowed(c.req.method, advice))
     })
   for (const id of routeIds) {
     const { method, otherMethods } = routes[id]

@@ -2,17 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import type { AddressInfo, BlockList } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import type { Hono } from 'hono'
+import * as refusals from '../limits/refusals.ts'
+import { refusalHeaders, refusalResponse, sendRawRefusal } from '../transport/send-refusal.ts'
 import { safetyHeaders } from '../transport/shared-headers.ts'
-import { sendRawRefusal } from '../transport/shared-refusals.ts'
 import { detach, isTaken } from '../transport/socket-takeover.ts'
-import {
-  HEADERS_BOUND,
-  hasTooManyHeaders,
-  refusalHeaders,
-  refusalResponse,
-  tooManyHeaders,
-  unreadableRequest,
-} from './http-refusals.ts'
 import { PipelinedRequests } from './pipelined-requests.ts'
 import { TcpConnections } from './tcp-connections.ts'
 import { UnsentAnswers } from './unsent-answers.ts'
@@ -69,7 +62,7 @@ export async function listen(
   address: ListenAddress,
   boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
-  const { clientAddressOf, countRefusal } = services.streams
+  const { clientAddressOf, countRefusal } = services.context
   const { maxClients, maxPerAddress = () => maxClients, trustedProxies } = address
   const answers = new UnsentAnswers(countRefusal)
   const bounds = {
@@ -85,8 +78,8 @@ export async function listen(
     // A stopping server keeps no connection open for another request.
     if (!server.listening) outgoing.shouldKeepAlive = false
     for (const [name, value] of safetyHeaderEntries) outgoing.setHeader(name, value)
-    if (hasTooManyHeaders(incoming.rawHeaders))
-      return void outgoing.writeHead(431, refusalHeaders).end(JSON.stringify(tooManyHeaders.record))
+    if (refusals.hasTooManyHeaders(incoming.rawHeaders))
+      return void outgoing.writeHead(431, refusalHeaders).end(JSON.stringify(refusals.tooManyHeaders.record))
     const hold = () => answers.hold(incoming.socket, outgoing, () => clientAddressOf(incoming))
     handle(incoming, outgoing).then(hold, hold)
   })
@@ -99,7 +92,7 @@ export async function listen(
   server.timeout = boundsMs.answer
   server.maxConnections = maxClients + SPARE_CONNECTIONS + CONNECTIONS_CLOSING
   // Node omits headers beyond this number. One more than allowed shows that there are too many.
-  server.maxHeadersCount = HEADERS_BOUND + 1
+  server.maxHeadersCount = refusals.HEADERS_BOUND + 1
   server.maxRequestsPerSocket = REQUESTS_BOUND
   server.on('connection', (socket) => {
     connections.add(socket)
@@ -112,7 +105,7 @@ export async function listen(
     // An error must not be written into an answer that is pending or being sent.
     const isBusy = isTaken(socket) || answers.isAnswering(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || isBusy) return socket.destroy()
-    const refusal = unreadableRequest(parserErrorStatuses[error.code ?? ''] ?? 400)
+    const refusal = refusals.unreadableRequest(parserErrorStatuses[error.code ?? ''] ?? 400)
     countRefusal(refusal.code)
     sendRawRefusal(socket, refusal)
   })

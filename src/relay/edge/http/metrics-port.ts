@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { routes } from '../../../protocol/routes.ts'
-import { internalError } from '../transport/shared-refusals.ts'
-import { refusalHeaders, unknownPath } from './http-refusals.ts'
+import { internalError, unknownPath } from '../limits/refusals.ts'
+import { refusalHeaders } from '../transport/send-refusal.ts'
 import { startListening } from './http-server.ts'
 
 /** Limits of a client that reads metrics, or stops reading them, and of the number of such clients. */

@@ -1,7 +1,8 @@
 import type { ServiceStatus } from '../../../protocol/service-status.ts'
 import { hasBearerToken } from '../limits/authorizer.ts'
+import { metricsForbidden, unknownPath, upgradeRequired } from '../limits/refusals.ts'
+import { sendRefusal } from '../transport/send-refusal.ts'
 import { type Handlers, sendJson } from './handler-basics.ts'
-import { metricsForbidden, sendRefusal, unknownPath, upgradeRequired } from './http-refusals.ts'
 
 const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 

@@ -1,7 +1,8 @@
 import type { BlockList, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { networkAddressOf } from '../limits/client-address.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import { LocalCounts } from '../limits/usage-counts.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import type { UnsentAnswers } from './unsent-answers.ts'
 
 const IDLE_CHECKS_PER_BOUND = 10
@@ -13,14 +14,14 @@ type TcpBounds = {
   readonly bound: number
   readonly maxPerAddress: () => number
   readonly trustedProxies: BlockList | undefined
-  readonly countRefusal: StreamServices['countRefusal']
+  readonly countRefusal: EdgeContext['countRefusal']
 }
 
 /** Keeps all connections of the port, because Node's server forgets those that became WebSockets or streams. */
 export class TcpConnections {
   readonly #bounds: TcpBounds
   readonly #sockets = new Set<Socket>()
-  readonly #countByNetwork = new Map<string, number>()
+  readonly #byNetwork = new LocalCounts()
   /** Connections that have sent no request yet, oldest first, with the times at which they were accepted. */
   readonly #idleSince = new Map<Duplex, number>()
   readonly #idleTimer: NodeJS.Timeout
@@ -42,14 +43,13 @@ export class TcpConnections {
   add(socket: Socket): void {
     const { bound, maxPerAddress, countRefusal } = this.#bounds
     const network = this.#networkOf(socket)
-    const count = this.#countByNetwork.get(network) ?? 0
     const isFull = () => this.#sockets.size >= bound && !this.#cutOldestIdle()
-    if ((network !== '' && count >= maxPerAddress()) || isFull()) {
+    if ((network !== '' && this.#byNetwork.count(network) >= maxPerAddress()) || isFull()) {
       countRefusal('none')
       return void socket.destroy()
     }
     this.#sockets.add(socket)
-    this.#countByNetwork.set(network, count + 1)
+    this.#byNetwork.change(network, 1)
     socket.on('close', this.#remove)
     this.#idleSince.set(socket, performance.now())
   }
@@ -57,10 +57,7 @@ export class TcpConnections {
   #forget(socket: Socket): void {
     this.#sockets.delete(socket)
     this.#idleSince.delete(socket)
-    const network = this.#networkOf(socket)
-    const count = (this.#countByNetwork.get(network) ?? 0) - 1
-    if (count > 0) this.#countByNetwork.set(network, count)
-    else this.#countByNetwork.delete(network)
+    this.#byNetwork.change(this.#networkOf(socket), -1)
     this.#answers.forget(socket)
   }
 

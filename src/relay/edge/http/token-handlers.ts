@@ -8,10 +8,11 @@ import { globalTypes, updateTypes } from '../../../protocol/updates.ts'
 import type { Tape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
-import type { EdgeContext, StreamServices } from '../live/edge-context.ts'
+import { noList, unknownSymbol } from '../limits/refusals.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { SNAPSHOTS_PER_TURN, tokensOf } from '../live/session-start.ts'
 import type { CurrentState } from '../select/current-state.ts'
-import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/resolve-symbols.ts'
+import { resolveKnownSymbols, resolveSymbols } from '../select/resolve-symbols.ts'
 import { snapshotOf } from '../select/snapshot.ts'
 import { RepeatedBody, varyHeaders } from '../transport/gzip.ts'
 import { acceptEncodingOf, etagOf, type Handlers, hasCurrent, queryOf, sendJson } from './handler-basics.ts'
@@ -25,7 +26,7 @@ function listReaderOf(current: CurrentState, now: () => number) {
   let cached: ReturnType<typeof renderList> | null = null
   return async () => {
     const { listed, listReadAt } = current
-    if (listed === null || listReadAt === null) throw listUnavailable()
+    if (listed === null || listReadAt === null) throw noList
     if (cachedFrom !== listed) cached = null
     cachedFrom = listed
     cached ??= renderList(listed)
@@ -54,7 +55,7 @@ async function renderList(listed: readonly Token[]) {
 }
 
 export function tokenHandlers(
-  { edge, clientAddressOf }: StreamServices,
+  edge: EdgeContext,
   workQueue: LongWorkQueue,
   cacheControl: string,
 ): Handlers<'tokens' | 'snapshot' | 'token'> {
@@ -67,9 +68,10 @@ export function tokenHandlers(
       const encoded = await body.for(acceptEncodingOf(c))
       return c.body(encoded.bytes, 200, { ...headers, ...encoded.headers, 'content-type': 'application/json' })
     },
-    snapshot: async (c) => sendJson(c, await workQueue.run(clientAddressOf(c.env.incoming), () => readSnapshots(queryOf(c), edge))),
+    snapshot: async (c) =>
+      sendJson(c, await workQueue.run(edge.clientAddressOf(c.env.incoming), () => readSnapshots(queryOf(c), edge))),
     token: async (c) => {
-      const token = await workQueue.run(clientAddressOf(c.env.incoming), () =>
+      const token = await workQueue.run(edge.clientAddressOf(c.env.incoming), () =>
         readToken(c.req.param('selector') ?? '', edge, workQueue),
       )
       return sendJson(c, JSON.stringify(token))

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { ByteBudget } from '../limits/byte-budget.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import { Budget } from '../limits/budget.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { isTaken } from '../transport/socket-takeover.ts'
 
 /** Bytes of answers that wait for their clients: in total, and for one client. A page of history has up to four megabytes. */
@@ -12,12 +12,12 @@ type UnsentAnswer = { readonly client: string; readonly bytes: number }
 
 /** The answers that are not sent completely, by connection. */
 export class UnsentAnswers {
-  readonly #countRefusal: StreamServices['countRefusal']
-  readonly #budget: ByteBudget
+  readonly #countRefusal: EdgeContext['countRefusal']
+  readonly #budget: Budget
   readonly #pending = new WeakMap<Duplex, number>()
   readonly #held = new Map<Duplex, Map<ServerResponse, UnsentAnswer>>()
 
-  constructor(countRefusal: StreamServices['countRefusal'], budget = new ByteBudget(BOUND_BYTES, PER_CLIENT_BOUND_BYTES)) {
+  constructor(countRefusal: EdgeContext['countRefusal'], budget = new Budget(BOUND_BYTES, PER_CLIENT_BOUND_BYTES)) {
     this.#countRefusal = countRefusal
     this.#budget = budget
   }

@@ -6,21 +6,14 @@ import type { Refusal } from '../../../protocol/refusal.ts'
 import { MESSAGE_BOUND_BYTES } from '../../../protocol/requests.ts'
 import { mayAuthenticate } from '../limits/authorizer.ts'
 import { PerTickQueue } from '../limits/per-tick-queue.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import * as refusals from '../limits/refusals.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { lastEventIdOf } from '../live/http-stream.ts'
 import { WebSocketSession } from '../live/websocket-session.ts'
 import { acceptDeflateOffer, type Compression } from '../transport/deflate-offer.ts'
-import { goingAway, sendRawRefusal } from '../transport/shared-refusals.ts'
+import { sendRawRefusal } from '../transport/send-refusal.ts'
 import { discardInput, isTaken } from '../transport/socket-takeover.ts'
 import { ServerWebSocket, WebSocketOutlet } from '../transport/websocket-outlet.ts'
-import {
-  badHandshake,
-  hasTooManyHeaders,
-  tooManyHeaders,
-  unknownWebSocketPath,
-  unreadableAddress,
-  wrongHttpVersion,
-} from './http-refusals.ts'
 import type { PipelinedRequests } from './pipelined-requests.ts'
 
 const SUBPROTOCOL = 'stocktape.v1'
@@ -54,7 +47,7 @@ type UpgradeClient = {
 }
 
 export type WebSocketServices = {
-  readonly streams: StreamServices
+  readonly context: EdgeContext
   readonly webSocketRoutes: readonly WebSocketRoute[]
   /** Refusal of every WebSocket; absent or null if WebSockets are served. */
   readonly refusal?: Refusal | null
@@ -64,34 +57,36 @@ export type WebSocketServices = {
 export function serveWebSockets(
   server: Server,
   requests: Pick<PipelinedRequests, 'release'>,
-  { streams, webSocketRoutes, refusal: refusalOfAll = null }: WebSocketServices,
+  { context, webSocketRoutes, refusal: refusalOfAll = null }: WebSocketServices,
 ): { close(): void } {
   const refuse = (socket: Duplex, refusal: Refusal, incoming?: IncomingMessage): void => {
-    streams.countRefusal(refusal.code, incoming)
+    context.countRefusal(refusal.code, incoming)
     sendRawRefusal(socket, refusal)
   }
-  const servers = [streamRoute(streams), ...webSocketRoutes].map((route) => ({ route, server: openWebSocketServer(route, refuse) }))
+  const servers = [streamRoute(context), ...webSocketRoutes].map((route) => ({ route, server: openWebSocketServer(route, refuse) }))
   const byPath = new Map(servers.map((target) => [target.route.path, target]))
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
     const url = URL.parse(incoming.url ?? '', 'http://localhost')
-    if (hasTooManyHeaders(incoming.rawHeaders)) return refuse(socket, tooManyHeaders)
-    if (incoming.httpVersion !== '1.1') return refuse(socket, wrongHttpVersion)
-    if (!url) return refuse(socket, unreadableAddress)
+    if (refusals.hasTooManyHeaders(incoming.rawHeaders)) return refuse(socket, refusals.tooManyHeaders)
+    if (incoming.httpVersion !== '1.1') return refuse(socket, refusals.wrongHttpVersion)
+    if (!url) return refuse(socket, refusals.unreadableAddress)
     if (refusalOfAll) return refuse(socket, refusalOfAll)
-    if (streams.edge.hub.isDraining) return refuse(socket, goingAway, incoming)
+    if (context.clients.isDraining) return refuse(socket, refusals.goingAway, incoming)
     const target = byPath.get(url.pathname)
-    if (!target) return refuse(socket, unknownWebSocketPath([...byPath.keys()]), incoming)
+    if (!target) return refuse(socket, refusals.unknownWebSocketPath([...byPath.keys()]), incoming)
     const query = url.searchParams
-    const address = streams.clientAddressOf(incoming)
-    const forbidden = streams.authorize(incoming, query)
+    const address = context.clientAddressOf(incoming)
+    const forbidden = context.authorize(incoming, query)
     const refusal = target.route.refusalFor(address, forbidden)
     if (refusal) return refuse(socket, refusal, incoming)
     const mayWait = mayAuthenticate(incoming, query, forbidden)
     const compression = negotiateCompression(incoming, target.route)
     const client = { query, lastEventId: lastEventIdOf(incoming), address, compression, forbidden, mayAuthenticate: mayWait }
-    target.server.handleUpgrade(incoming, socket, head, (webSocket) =>
-      target.route.accept(webSocket as ServerWebSocket, socket, client),
-    )
+    target.server.handleUpgrade(incoming, socket, head, (webSocket) => {
+      // `ws` handles the errors of the socket from here on.
+      socket.off('error', destroySocket)
+      target.route.accept(webSocket as ServerWebSocket, socket, client)
+    })
   }
   const handshakes = new PerTickQueue(HANDSHAKES_PER_TICK)
   const onUpgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
@@ -108,19 +103,17 @@ export function serveWebSockets(
   }
 }
 
-const streamRoute = (streams: StreamServices): WebSocketRoute => ({
+const streamRoute = (context: EdgeContext): WebSocketRoute => ({
   path: '/v1/ws',
   messageBoundBytes: MESSAGE_BOUND_BYTES,
   chunksBound: CHUNKS_BOUND,
-  compresses: streams.compression,
+  compresses: context.compression,
   // The session itself sends refusals, as messages of the stream.
   refusalFor: () => null,
   accept: (webSocket, socket, { query, lastEventId, address, compression, forbidden, mayAuthenticate: mayWait }) => {
-    const session = new WebSocketSession(new WebSocketOutlet(webSocket, socket), address, compression, streams)
+    const session = new WebSocketSession(new WebSocketOutlet(webSocket, socket), address, compression, context)
     webSocket.events = session
-    // `ws` handles the errors of the socket from here on.
-    socket.off('error', destroySocket)
-    if (mayWait) session.waitForApiKey(query, lastEventId, streams.keys)
+    if (mayWait) session.waitForApiKey(query, lastEventId)
     else session.open(query, lastEventId, forbidden)
   },
 })
@@ -140,7 +133,7 @@ function openWebSocketServer(
     // Options that the types of `ws` lack.
     ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks: chunksBound, closeTimeout: CLOSE_BOUND_MS },
   })
-  webSocketServer.on('wsClientError', ({ message }, socket) => refuse(socket, badHandshake(message)))
+  webSocketServer.on('wsClientError', ({ message }, socket) => refuse(socket, refusals.badHandshake(message)))
   return webSocketServer
 }
 

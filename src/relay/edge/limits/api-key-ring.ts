@@ -16,8 +16,8 @@ const NAME_CHARS = 16
 const ACCESS_TOKEN = /^t\.([0-9a-f]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
 const CLIENT_PREFIX = 'key:'
 
-/** Counts of an API key since it was read: requests, those that were refused, and what its ended connections were sent. */
-type KeyUsage = { requests: number; refusals: number; messages: number; bytes: number }
+/** Counts of an API key since it was read: requests, and those that were refused. */
+type KeyUsage = { requests: number; refusals: number }
 
 type RingKey = KeyEntry & { readonly usage: KeyUsage }
 
@@ -144,7 +144,7 @@ export class ApiKeyRing {
     return new Map(
       entries.map((entry) => {
         const client = CLIENT_PREFIX + digestOf(`name ${entry.digest.toString('hex')}`).toString('hex', 0, NAME_CHARS / 2)
-        return [client, { ...entry, usage: this.usageOf(client) ?? { requests: 0, refusals: 0, messages: 0, bytes: 0 } }]
+        return [client, { ...entry, usage: this.usageOf(client) ?? { requests: 0, refusals: 0 } }]
       }),
     )
   }

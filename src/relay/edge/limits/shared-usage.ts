@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
+import type { UsageCounts } from './usage-counts.ts'
 
 /** Limit of the wait for the lock of another process, which holds it for microseconds. */
 const BUSY_TIMEOUT_MS = 1_000
@@ -11,7 +12,7 @@ const ADDRESSES_BOUND = 50_000
 export type SharedRate = { readonly all: number; readonly logs: number; readonly at: number }
 
 /** Counts of several processes in one small file, so that a limit applies to them together. A restart clears the counts. */
-export class SharedUsage {
+export class SharedUsage implements UsageCounts {
   readonly #worker: number
   #database: DatabaseSync
   #statements: ReturnType<typeof prepare>

@@ -2,7 +2,7 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { SelectionOptions } from '../../../protocol/parameters/selection.ts'
 import type { Matcher } from '../select/match.ts'
 import { encodeBatch, type Recipients } from './batch-encoder.ts'
-import type { Listener } from './listener.ts'
+import type { Listener, LiveGroup } from './listener.ts'
 import type { MatchedBatch } from './matched-batch.ts'
 import type { ReusedBuffer } from './reused-buffer.ts'
 
@@ -19,7 +19,7 @@ export type FilterGroup = {
 /** Tests whether a listener with a backlog may receive another write, and records bytes that the kernel did not take. */
 export type BacklogCheck = { mayWrite(listener: Listener): boolean; hold(listener: Listener, bytes: Buffer): void }
 
-type Subscribers = Recipients & { sent: number; readonly listeners: Set<Listener> }
+type Subscribers = Recipients & LiveGroup & { sent: number; readonly listeners: Set<Listener> }
 
 /** All listeners with one selection. Those with equal transport and compression share one buffer. */
 export class Audience {
@@ -48,11 +48,11 @@ export class Audience {
     const { transport, compression } = listener
     let subscribers = this.#subscribersLike(listener)
     if (!subscribers) {
-      subscribers = { transport, compression, listeners: new Set(), sent: 0 }
+      subscribers = { name: 'live', transport, compression, listeners: new Set(), sent: 0 }
       this.#subscribers.push(subscribers)
     }
     subscribers.listeners.add(listener)
-    listener.countWith(subscribers)
+    listener.goLive(subscribers)
   }
 
   remove(listener: Listener): void {

@@ -28,12 +28,8 @@ export class Audiences {
     this.#buffer = new ReusedBuffer(isHeld)
   }
 
-  has(listener: Listener): boolean {
-    return this.#audienceByListener.has(listener)
-  }
-
   assign(listener: Listener): void {
-    const { options, tokens } = listener
+    const { options, tokens } = listener.selection
     const group = this.#groupOf(options)
     const name = tokensKey(tokens)
     let audience = group.audiences.get(name)

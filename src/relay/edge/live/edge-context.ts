@@ -2,14 +2,16 @@ import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/config.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { SharedTapeLink, Tape } from '../../tape/tape.ts'
+import type { Clients } from '../clients/clients.ts'
 import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import type { Authorizer } from '../limits/authorizer.ts'
 import type { CurrentState } from '../select/current-state.ts'
 import type { Hub } from './hub.ts'
 
-/** The parts and settings that all sessions share. */
-export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' | 'maxReplay' | 'maxBacklogBytes'> & {
+/** The parts and settings that all requests and streams share. */
+export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' | 'maxReplay'> & {
   readonly hub: Hub
+  readonly clients: Clients
   readonly current: CurrentState
   readonly tape: Tape
   /** Null if no other process writes the tape. */
@@ -29,11 +31,6 @@ export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' |
   readonly isOneOfMany: boolean
   readonly navStaleAfterMs: number
   readonly tapeRetentionMs: number
-}
-
-/** The parts and settings that open or refuse the streams of clients. */
-export type StreamServices = {
-  readonly edge: EdgeContext
   readonly random: () => number
   readonly createConnectionId: () => string
   /** Returns the name under which a connection is counted: that of its API key, or its network address. */

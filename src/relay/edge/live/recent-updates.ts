@@ -1,4 +1,4 @@
-import type { Entry } from '../../tape/tape.ts'
+import type { Entry, FoundEntries, SeqRange } from '../../tape/tape.ts'
 
 const ENTRIES_BOUND = 2_048
 const CHARS_BOUND = 4_194_304
@@ -17,6 +17,15 @@ export class RecentUpdates {
   /** Returns the updates after a sequence number; null if some of them are no longer in memory. */
   after(seq: number): readonly Entry[] | null {
     return seq < this.sinceSeq ? null : this.#entries.filter((entry) => entry.seq > seq)
+  }
+
+  /** Reads a page like a reader of the tape; null if some of its updates are no longer in memory. */
+  read({ after, before, limit }: SeqRange): FoundEntries | null {
+    const entries = this.after(after)
+      ?.filter(({ seq }) => seq < before)
+      .slice(0, limit)
+    if (!entries) return null
+    return { entries, reached: entries.length < limit ? null : (entries.at(-1)?.seq ?? null) }
   }
 
   add(entries: readonly Entry[]): void {

@@ -1,4 +1,4 @@
-import { nextTurn, runInTurns } from '../../../lib/turns.ts'
+import { nextTurn } from '../../../lib/turns.ts'
 import type { Stage } from '../../../protocol/fields.ts'
 import type { NoticeOf } from '../../../protocol/notices.ts'
 import type { OnGap, SelectionOptions } from '../../../protocol/parameters/selection.ts'
@@ -9,8 +9,7 @@ import { typesOfKind, type UpdateType } from '../../../protocol/updates.ts'
 import { lostAfter } from '../../tape/runs.ts'
 import type { HistoryFilter, Tape } from '../../tape/tape.ts'
 import type { Selection } from '../select/compiled-selection.ts'
-import { framesOf, isAfter } from '../select/frame.ts'
-import { createMatcher } from '../select/match.ts'
+import { justBefore, openMatchedReader, wantedBy } from '../select/matched-reader.ts'
 import type { EdgeContext } from './edge-context.ts'
 
 export type ResumeGap = {
@@ -29,7 +28,6 @@ export type ResumePoint = {
 
 /** Both views emit every update of these types at its own position, and no value filter omits them. */
 const unconditionalTypes: ReadonlySet<UpdateType> = new Set([...typesOfKind('state', 'reading'), 'seal'])
-const MEASURE_PAGE = 100
 
 type ResumeContext = {
   readonly tape: Tape
@@ -134,21 +132,15 @@ async function isTooLong(after: TapePosition, selection: Selection, { tape, maxR
     return tape.count(wanted, seq, maxReplay)
   }
   if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > maxReplay) return true
-  const types = new Set(options.types)
-  const wanted = { tokens, types, followersOf: types }
-  const { most } = await extent(wanted, isSealed ? 0 : from)
+  const { most } = await extent(wantedBy(selection), isSealed ? 0 : from)
   if (most <= maxReplay) return false
-  const match = createMatcher(selection)
+  const range = { after, before: justBefore(tape.end() + 1, options.stage), order: 'asc' } as const
   let count = 0
-  for (let seq: number | null = from; count <= maxReplay && !isGone(); ) {
-    const { entries, reached } = tape.read(wanted, { after: seq, before: tape.end() + 1, order: 'asc', limit: MEASURE_PAGE })
-    const matched = await runInTurns(match(framesOf(entries, tape)))
-    count += matched.filter((frame) => isAfter(frame, after)).length
-    if (reached === null) return count > maxReplay
-    seq = reached
-    await nextTurn()
+  for await (const { frames } of openMatchedReader({ tape, isGone }, selection).readPages(range)) {
+    count += frames.length
+    if (count > maxReplay) break
   }
-  return true
+  return count > maxReplay
 }
 
 const unconditionalTypesOf = (options: SelectionOptions): ReadonlySet<UpdateType> => {

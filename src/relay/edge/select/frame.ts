@@ -84,6 +84,9 @@ export function framesOf(entries: readonly Entry[], tape: TapeLookup): readonly 
 export const isAfter = ({ seq, n }: TapePosition, position: TapePosition): boolean =>
   seq > position.seq || (seq === position.seq && position.n !== null && (n === null || n > position.n))
 
+export const isBefore = ({ seq, n }: TapePosition, position: TapePosition): boolean =>
+  seq < position.seq || (seq === position.seq && n !== null && (position.n === null || n < position.n))
+
 /** Returns the positions of updates that a selection lacks in the sealed view of these frames, because eviction removed them. */
 export function evictedOf(frames: readonly Frame[], selection: Selection, after: TapePosition): readonly TapePosition[] {
   return frames

@@ -1,6 +1,6 @@
 import type { Hex } from '../../../lib/hex.ts'
 import { blockOf } from '../../../protocol/fields.ts'
-import { contentsBefore } from '../../../protocol/key-life.ts'
+import { contentsBefore } from '../../../protocol/key-messages.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, Tape } from '../../tape/tape.ts'
 

@@ -1,17 +1,10 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { RejectedSymbol } from '../../../protocol/notices.ts'
-import { Refusal } from '../../../protocol/refusal.ts'
+import { noList, symbolsRequired, unknownSymbol } from '../limits/refusals.ts'
 import type { CurrentState } from './current-state.ts'
 
 /** The selected tokens (null for all), and the selectors that name no token or several. */
 export type ResolvedSymbols = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly RejectedSymbol[] }
-
-export const listUnavailable = (): Refusal =>
-  new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; retry in a moment.')
-
-export const symbolsRequired = new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
-  parameter: 'symbols',
-})
 
 /** Finds the named tokens. Refuses the request if no selector names one. */
 export function resolveKnownSymbols(current: CurrentState, selectors: readonly string[]): ResolvedSymbols {
@@ -22,7 +15,7 @@ export function resolveKnownSymbols(current: CurrentState, selectors: readonly s
 }
 
 export function resolveSymbols(current: CurrentState, selectors: readonly string[]): ResolvedSymbols {
-  if (!current.hasTokens) throw listUnavailable()
+  if (!current.hasTokens) throw noList
   const tokens = new Set<Hex>()
   const rejected: RejectedSymbol[] = []
   for (const selector of selectors) {
@@ -35,15 +28,4 @@ export function resolveSymbols(current: CurrentState, selectors: readonly string
     }
   }
   return { tokens: selectors.includes('*') ? null : tokens, rejected }
-}
-
-export function unknownSymbol([first]: readonly RejectedSymbol[]): Refusal {
-  const quoted = `'${first?.symbol ?? ''}'`
-  const suggest = first?.suggest ?? []
-  const hint = suggest.length > 0 ? ` Did you mean ${suggest.join(' or ')}?` : ''
-  return first?.reason === 'ambiguous_symbol'
-    ? new Refusal(404, 'ambiguous_symbol', `Several tokenized stocks are called ${quoted}: name one by its address.${hint}`, {
-        suggest,
-      })
-    : new Refusal(404, 'unknown_symbol', `No tokenized stock ${quoted}.${hint}`, { suggest })
 }

@@ -1,15 +1,14 @@
 import { SourceName } from '../../../protocol/fields.ts'
 import type { Metrics, Sample } from '../../metrics.ts'
-import type { Sender, SentTotals } from '../limits/sent-totals.ts'
-import type { StreamServices } from '../live/edge-context.ts'
+import { connectionTransports } from '../clients/client.ts'
+import type { Clients, Sent } from '../clients/clients.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
+import { Listener } from '../live/listener.ts'
 import { measureMarket } from './market-gauges.ts'
 
-type Clients = { readonly streams: Pick<StreamServices, 'edge' | 'keys'>; readonly sentTotals: SentTotals }
-
-/** Connects the gauges of source, chain, tokens and clients. `rpcClients` are the connected clients that are no listeners. */
-export function measureState(metrics: Metrics, clients: Clients, rpcClients: () => Iterable<Sender>): void {
-  const { edge: context } = clients.streams
-  const { hub, current, now } = context
+/** Connects the gauges of source, chain, tokens and clients. */
+export function measureState(metrics: Metrics, context: EdgeContext): void {
+  const { hub, clients, current, now } = context
   const ageOf = (time: number) => Math.max(0, now() - time) / 1_000
   metrics.source.measureBy(() => SourceName.options.map((source): Sample => [{ source }, current.source === source ? 1 : 0]))
   metrics.sourceAge.measureBy(() => (current.startedAt === null ? null : ageOf(Date.parse(current.startedAt))))
@@ -22,26 +21,42 @@ export function measureState(metrics: Metrics, clients: Clients, rpcClients: () 
   )
   metrics.listAge.measureBy(() => (current.listReadAt === null ? null : ageOf(current.listReadAt)))
   measureMarket(metrics, context)
-  const load = metrics.oncePerReading(() => hub.measure())
-  metrics.audiences.measureBy(() => load().audiences)
+  const load = metrics.oncePerReading(() => loadOf(clients))
+  metrics.audiences.measureBy(() => hub.audienceCount)
   metrics.unsentBytes.measureBy(() => load().unsentBytes)
   metrics.replays.measureBy(() => load().replays)
   metrics.replayBytes.measureBy(() => load().replayBytes)
-  measureSent(metrics, clients, rpcClients)
+  measureSent(metrics, context)
 }
 
-function measureSent(metrics: Metrics, { streams, sentTotals }: Clients, rpcClients: () => Iterable<Sender>): void {
-  const { edge, keys } = streams
-  const { hub } = edge
-  const totals = metrics.oncePerReading(() => sentTotals.measure([...hub.listeners, ...rpcClients()]))
-  metrics.sentMessages.measureBy(() => [...totals().byTransport].map(([transport, { messages }]) => [{ transport }, messages]))
-  metrics.sentBytes.measureBy(() => [...totals().byTransport].map(([transport, { bytes }]) => [{ transport }, bytes]))
+/** The bytes that clients have not taken yet, and those of the replays among them. */
+function loadOf({ connected }: Clients) {
+  const load = { unsentBytes: 0, replays: 0, replayBytes: 0 }
+  for (const client of connected) {
+    const { backlog } = client.outlet
+    load.unsentBytes += backlog
+    if (!(client instanceof Listener) || client.phase.name !== 'replaying') continue
+    load.replays += 1
+    load.replayBytes += backlog
+  }
+  return load
+}
+
+function measureSent(metrics: Metrics, { clients, keys }: EdgeContext): void {
+  const sums = metrics.oncePerReading(() => clients.measureSent())
+  const byTransport = (read: (sent: Sent) => number) => (): Sample[] =>
+    connectionTransports.flatMap((transport) => {
+      const sent = sums().get(transport)
+      return sent ? [[{ transport }, read(sent)]] : []
+    })
+  metrics.sentMessages.measureBy(byTransport(({ messages }) => messages))
+  metrics.sentBytes.measureBy(byTransport(({ bytes }) => bytes))
   if (!keys) return
-  const byKey = (read: (client: string) => number) => () =>
-    [...keys.clients].map(([client, { name }]): Sample => [{ key: name }, read(client)])
-  metrics.keyClients.measureBy(byKey((client) => hub.connectionLimits.countOf(client)))
-  metrics.keyRequests.measureBy(byKey((client) => keys.usageOf(client)?.requests ?? 0))
-  metrics.keyRefusals.measureBy(byKey((client) => keys.usageOf(client)?.refusals ?? 0))
-  metrics.keyMessages.measureBy(byKey((client) => totals().byClient.get(client)?.messages ?? 0))
-  metrics.keyBytes.measureBy(byKey((client) => totals().byClient.get(client)?.bytes ?? 0))
+  const byKey = (read: (client: string) => number | undefined) => () =>
+    [...keys.clients].map(([client, { name }]): Sample => [{ key: name }, read(client) ?? 0])
+  metrics.keyRequests.measureBy(byKey((client) => keys.usageOf(client)?.requests))
+  metrics.keyRefusals.measureBy(byKey((client) => keys.usageOf(client)?.refusals))
+  metrics.keyClients.measureBy(byKey((client) => sums().get(client)?.clients))
+  metrics.keyMessages.measureBy(byKey((client) => sums().get(client)?.messages))
+  metrics.keyBytes.measureBy(byKey((client) => sums().get(client)?.bytes))
 }

@@ -1,4 +1,5 @@
-import { followedKeys, keyEventOf } from '../../../protocol/key-life.ts'
+import { followedKeys } from '../../../protocol/key-life.ts'
+import { keyEventOf } from '../../../protocol/key-messages.ts'
 import type { HourScore } from '../../../protocol/service-status.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from '../../notes/time-per-source.ts'

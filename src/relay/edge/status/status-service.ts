@@ -1,20 +1,18 @@
 import type { HourScore, ServiceStatus } from '../../../protocol/service-status.ts'
-import { mapFormats, type Transport, variantsOf } from '../../../protocol/transports.ts'
+import { mapFormats, variantsOf } from '../../../protocol/transports.ts'
 import { TimePerSource, timePerSourceNote } from '../../notes/time-per-source.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 import { TapeScorer } from './tape-scorer.ts'
 
 export class StatusService {
   readonly #context: EdgeContext
-  readonly #rpcClientCount: () => number
   readonly #scorer: TapeScorer
   readonly #timePerSource: TimePerSource
   readonly #unfollow: () => void
 
-  private constructor(context: EdgeContext, rpcClientCount: () => number, scorer: TapeScorer) {
+  private constructor(context: EdgeContext, scorer: TapeScorer) {
     const { tape, current, wallTime } = context
     this.#context = context
-    this.#rpcClientCount = rpcClientCount
     this.#scorer = scorer
     this.#timePerSource = new TimePerSource(tape.notes.note(timePerSourceNote) ?? [], current.source, wallTime())
     this.#unfollow = tape.follow((batch, notes) => {
@@ -25,10 +23,10 @@ export class StatusService {
   }
 
   /** Resolves when a short tape, or the first pages of a long one, have been read. Later turns read the other pages. */
-  static async open(context: EdgeContext, rpcClientCount: () => number, onFailure: (failure: unknown) => void) {
+  static async open(context: EdgeContext, onFailure: (failure: unknown) => void): Promise<StatusService> {
     const scorer = await TapeScorer.open(context.tape, context.wallTime())
     scorer.read().catch(onFailure)
-    return new StatusService(context, rpcClientCount, scorer)
+    return new StatusService(context, scorer)
   }
 
   close(): void {
@@ -76,9 +74,9 @@ export class StatusService {
   }
 
   #clients(): ServiceStatus['clients'] {
-    const { hub } = this.#context
-    const count = (variants: readonly Transport[]) => variants.reduce((sum, name) => sum + hub.listenerCount(name), 0)
-    return { ws: count(['ws']), ...mapFormats((_format, name) => count(variantsOf(name))), rpc: this.#rpcClientCount() }
+    const { clients } = this.#context
+    const counts = mapFormats((_format, name) => clients.count(variantsOf(name)))
+    return { ws: clients.count(['ws']), ...counts, rpc: clients.count(['rpc']) }
   }
 
   #score(nowMs: number): HourScore[] | null {

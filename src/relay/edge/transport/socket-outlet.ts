@@ -2,12 +2,15 @@ import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import type { CloseReason } from '../../../protocol/close-codes.ts'
 
+/** Time that a client has to take the last bytes. After it the connection is cut. */
+const END_BOUND_MS = 5_000
+
 /** Connection that takes the bytes for a listener: a WebSocket, a streaming response or an export. */
 export interface Outlet {
   write(bytes: Buffer): void
   /** Number of bytes that were written and that the kernel has not taken yet. */
   readonly backlog: number
-  /** Number of bytes that the kernel has taken in total. */
+  /** Number of bytes that the kernel has taken in total. It never falls. */
   readonly takenBytes: number
   /** Resolves when there is room again, or when the connection has ended. */
   drained(): Promise<void>
@@ -18,9 +21,10 @@ export interface Outlet {
   cut(): void
 }
 
-/** Writes bytes unchanged to a socket, because they are already encoded, once for all listeners. */
-export abstract class SocketOutlet implements Outlet {
+/** Writes bytes unchanged to a socket, because they are already encoded, once for all listeners. A stream ends with its connection. */
+export class SocketOutlet implements Outlet {
   protected readonly socket: Socket
+  #takenBytes = 0
 
   constructor(socket: Socket) {
     this.socket = socket
@@ -41,6 +45,12 @@ export abstract class SocketOutlet implements Outlet {
   }
 
   get takenBytes(): number {
+    // Node no longer knows what part of its last write a closed socket has taken.
+    this.#takenBytes = Math.max(this.#takenBytes, this.#measureTaken())
+    return this.#takenBytes
+  }
+
+  #measureTaken(): number {
     const { _handle } = this.socket as SocketInternals
     // `bytesWritten` of the socket would add up the socket's queue at each call.
     if (_handle?.bytesWritten === undefined) return this.socket.bytesWritten - this.socket.writableLength
@@ -60,11 +70,19 @@ export abstract class SocketOutlet implements Outlet {
     return drainedOrClosed(this.socket)
   }
 
-  abstract ping(): boolean
-  abstract end(reason: CloseReason, position: string | null): void
+  ping(): boolean {
+    return false
+  }
 
   cut(): void {
     this.socket.destroy()
+  }
+
+  /** Ends the connection after the bytes that are already written, if the client takes them in time. */
+  end(_reason?: CloseReason, _position?: string | null): void {
+    this.socket.end()
+    const cutTimer = setTimeout(() => this.cut(), END_BOUND_MS)
+    this.socket.once('close', () => clearTimeout(cutTimer))
   }
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { Refusal } from '../../../protocol/refusal.ts'
+import { pipelined } from '../limits/refusals.ts'
 
 /** Limit of the bytes that a client of a stream sends, since it has nothing to send. Beyond it the connection is cut. */
 const INPUT_BOUND_BYTES = 16_384
@@ -17,9 +17,7 @@ export const markLate = (incoming: IncomingMessage): void => void lateRequests.a
  */
 export function takeOver(incoming: IncomingMessage, outgoing: ServerResponse): Socket {
   const { socket } = incoming
-  if (lateRequests.has(incoming)) {
-    throw new Refusal(400, 'pipelined', 'Request a stream after the earlier answers on its connection have arrived.')
-  }
+  if (lateRequests.has(incoming)) throw pipelined
   takenSockets.add(socket)
   detach(incoming, outgoing)
   return socket

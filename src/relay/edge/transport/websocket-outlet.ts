@@ -8,7 +8,7 @@ const UNANSWERED_PINGS_BOUND = 2
 
 /** Receives the events of a WebSocket by direct calls, which need 600 bytes less per connection than event listeners. */
 export interface WebSocketEvents {
-  onMessage(text: string | null): void
+  onMessage(data: unknown, isBinary: boolean): void
   onPing(): void
   onPong(): void
   onClose(): void
@@ -25,7 +25,7 @@ export class ServerWebSocket extends WebSocket {
     if (!events) return super.emit(event, ...values)
     if (event === 'message') {
       const [data, isBinary] = values
-      events.onMessage(isBinary ? null : String(data))
+      events.onMessage(data, isBinary === true)
       this.#releaseInflater()
     } else if (event === 'ping') events.onPing()
     else if (event === 'pong') events.onPong()
@@ -71,7 +71,7 @@ export class WebSocketOutlet extends SocketOutlet {
     if (this.#isOpen && this.socket.writable) this.socket.write(bytes)
   }
 
-  ping(): boolean {
+  override ping(): boolean {
     if (this.#unansweredPings >= UNANSWERED_PINGS_BOUND) return true
     this.#unansweredPings += 1
     // The socket is corked, so that the ping and the heartbeat after it are one write.
@@ -99,7 +99,7 @@ export class WebSocketOutlet extends SocketOutlet {
     return wasPinged
   }
 
-  end(reason: CloseReason, position: string | null): void {
+  override end(reason: CloseReason, position: string | null): void {
     this.#webSocket.close(closeCodes[reason], formatCloseReason(reason, position))
   }
 }

@@ -1,9 +1,9 @@
 import { type Hex, quantity, ZERO_WORD } from '../../../lib/hex.ts'
 import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.ts'
+import { FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/blocks/block-bounds.ts'
+import type { SealedBlock } from '../../chain/blocks/sealed-block.ts'
+import { matchesAny } from '../../chain/logs/log-filter.ts'
 import type { Log } from '../../chain/logs/log-parser.ts'
-import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
-import { FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/block-bounds.ts'
-import type { SealedBlock } from '../../chain/sealed/settlement-types.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import type { Subscription, SubscriptionGroups } from './subscription-groups.ts'
 import { SubscriptionNotice } from './subscription-notice.ts'
@@ -140,16 +140,15 @@ export class LogNotifier {
   }
 
   /** Removes the pre-confirmed logs that the settled block does not contain, or contains with other content. */
-  *#removeMissing({ number, logs, addresses }: SealedBlock, { pending }: SentBlock): Steps<void> {
+  *#removeMissing({ number, logs, filters }: SealedBlock, { pending }: SentBlock): Steps<void> {
     const settled = new Set<SentLog>()
     for (const log of logs) {
       const sentLog = pending.get(log.key)
       if (sentLog && isSameLog(log, sentLog.log)) settled.add(sentLog)
     }
     if (settled.size === pending.size) return
-    const queried = addressSetOf(addresses)
     for (const sentLog of pending.values())
-      if (!settled.has(sentLog) && queried.has(sentLog.log.address)) yield* this.#remove('pending', number, sentLog)
+      if (!settled.has(sentLog) && matchesAny(filters, sentLog.log)) yield* this.#remove('pending', number, sentLog)
   }
 
   /** Removes the logs sent as sealed in this and later blocks. Blocks that were settled again after the reorg stay. */

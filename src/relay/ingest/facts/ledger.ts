@@ -1,9 +1,9 @@
+import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { DraftOf, FactType } from '../../../protocol/updates.ts'
+import { DEPTH_BOUND_BLOCKS, FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/blocks/block-bounds.ts'
+import type { Cursor, OpenKey, OpenKeys } from '../../chain/blocks/sealed-block.ts'
 import type { Log } from '../../chain/logs/log-parser.ts'
-import { DEPTH_BOUND_BLOCKS, FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/block-bounds.ts'
-import type { Cursor } from '../../chain/sealed/recent-blocks.ts'
-import type { OpenKey, OpenKeys } from '../../chain/sealed/settlement-types.ts'
 import { lineDigest } from '../../tape/line-digest.ts'
 import { type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 import { type Amendment, matchFacts } from './match-facts.ts'
@@ -12,7 +12,6 @@ import { type Amendment, matchFacts } from './match-facts.ts'
 const KEYS_BOUND = 262_144
 /** Limit of open keys. Beyond it a new log is published only when its block is settled. */
 const OPEN_BOUND = 100_000
-/** Length of the digest in a seal: long enough to show a difference, short enough to read aloud. */
 
 type Part = Pick<Log, 'key' | 'address' | 'logIndex'>
 
@@ -125,7 +124,7 @@ export class Ledger implements OpenKeys {
   /** Adds a published fact. `end` is the end of the tape before this batch; `at` is the steady time of the publication. */
   add(draft: FactDraft, state: PublishedFact['state'], end: number, at: number): PublishedFact {
     const published: PublishedFact = { draft, txIndex: draft.tx.index, state, seq: 0 }
-    const block = this.#openBlock(draft.block.number, end)
+    const block = getOrAdd(this.#blocks, draft.block.number, () => emptyBlock(end))
     this.#remove(block, draft.key)
     block.facts.set(draft.key, published)
     this.#size += 1
@@ -244,15 +243,6 @@ export class Ledger implements OpenKeys {
     return facts ? [facts] : []
   }
 
-  #openBlock(number: number, end: number): LedgerBlock {
-    let block = this.#blocks.get(number)
-    if (!block) {
-      block = { facts: new Map(), seals: new Map(), restartSeq: end, sealed: null, open: 0, openSince: 0 }
-      this.#blocks.set(number, block)
-    }
-    return block
-  }
-
   #countOpen(block: LedgerBlock, change: 1 | -1): void {
     block.open += change
     this.#open += change
@@ -300,6 +290,15 @@ export class Ledger implements OpenKeys {
     this.#blocks.delete(number)
   }
 }
+
+const emptyBlock = (restartSeq: number): LedgerBlock => ({
+  facts: new Map(),
+  seals: new Map(),
+  restartSeq,
+  sealed: null,
+  open: 0,
+  openSince: 0,
+})
 
 const leastOf = (blocks: Iterable<LedgerBlock>, name: 'restartSeq' | 'openSince'): number | null => {
   let least: number | null = null

@@ -1,19 +1,43 @@
+import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { PendingLog } from '../../chain/logs/log-memory.ts'
+import type { Log } from '../../chain/logs/log-parser.ts'
 import { advancePosition, applyPendingLog } from '../apply-to-tokens.ts'
 import type { Moment } from '../batch-values.ts'
 import { applyDue, observeClaimedTime } from '../chain-time.ts'
+import { raiseHead } from '../head-and-status.ts'
 import type { IngestState } from '../ingest-state.ts'
 import { applyPendingRound } from '../nav-rounds.ts'
-import { addAll, type Publication, withoutFacts } from '../publication.ts'
+import {
+  addAll,
+  type EventOutput,
+  NOTHING,
+  type Outputs,
+  outputsOfParts,
+  PUBLISHED_PER_TURN,
+  type Publication,
+  withoutFacts,
+} from '../publication.ts'
 import { amend, correctMultipliers } from './amend.ts'
 import { hasSameDetail, isSameContent } from './compare-facts.ts'
 import type { Ledger } from './ledger.ts'
 import { makeFact } from './make-fact.ts'
 
-/** Publishes new pre-confirmed logs, and amends known keys. The returned `pending` is the highest block with a new key. */
-export function publishPending(state: IngestState, pendingLogs: readonly PendingLog[], moment: Moment) {
-  const publications: Publication[] = []
+type PendingLogs = { readonly pendingLogs: readonly PendingLog[]; readonly repeated: number }
+
+/** Publishes new pre-confirmed logs, and amends known keys. Thousands of logs take several turns. */
+export function* publishPending(state: IngestState, { pendingLogs, repeated }: PendingLogs, moment: Moment): Outputs {
   const hasOtherKeys = otherKeysIn(state.ledger)
+  yield* outputsOfParts(pendingLogs, PUBLISHED_PER_TURN, (part) => publishPart(state, part, hasOtherKeys, moment))
+  yield { publications: NOTHING, repeated }
+}
+
+function publishPart(
+  state: IngestState,
+  pendingLogs: readonly PendingLog[],
+  hasOtherKeys: HasOtherKeys,
+  moment: Moment,
+): EventOutput {
+  const publications: Publication[] = []
   let [pending, repeated, unlisted]: [number | null, number, number] = [null, 0, 0]
   for (const pendingLog of pendingLogs) {
     const { log } = pendingLog.decodedLog
@@ -38,11 +62,13 @@ export function publishPending(state: IngestState, pendingLogs: readonly Pending
       advancePosition(state, log.blockNumber, log.logIndex)
     }
   }
-  return { publications, pending, repeated, unlisted }
+  // The highest block with a new key is being built.
+  raiseHead(state, { pending })
+  return { publications, repeated, unlisted }
 }
 
 /** Whether a log may still be published or amended before its block is settled. */
-function isOpen(ledger: Ledger, { blockNumber, key }: PendingLog['decodedLog']['log']): boolean {
+function isOpen(ledger: Ledger, { blockNumber, key }: Log): boolean {
   const published = ledger.find(blockNumber, key)
   return published ? published.state === 'open' : ledger.canPublish(blockNumber, key)
 }
@@ -51,23 +77,17 @@ function isOpen(ledger: Ledger, { blockNumber, key }: PendingLog['decodedLog']['
 function mustWait({ decodedLog, transaction }: PendingLog, hasOtherKeys: HasOtherKeys): boolean {
   const { event } = decodedLog.decoded
   if (event === 'Announcement') return !decodedLog.isClosed
-  return (event === 'Memo' || event === 'Seized' || event === 'EndAnnouncement') && hasOtherKeys(transaction)
+  return (event === 'Memo' || event === 'Seized' || event === 'EndAnnouncement') && hasOtherKeys(transaction, decodedLog.log)
 }
 
 /** Whether the ledger has keys of a transaction that are not among the transaction's received logs. */
-type HasOtherKeys = (transaction: PendingLog['transaction']) => boolean
+type HasOtherKeys = (transaction: PendingLog['transaction'], log: Log) => boolean
 
 /** Looks up each transaction once. Publishing the received logs of a transaction does not change the answer. */
 function otherKeysIn(ledger: Ledger): HasOtherKeys {
   const found = new Map<PendingLog['transaction'], boolean>()
-  return (transaction) => {
-    const [first] = transaction
-    const known = found.get(transaction)
-    if (known !== undefined || !first) return known ?? false
-    const hasOthers = ledger.hasOtherKeys(first.log.transactionHash, new Set(transaction.map(({ log }) => log.key)))
-    found.set(transaction, hasOthers)
-    return hasOthers
-  }
+  return (transaction, { transactionHash }) =>
+    getOrAdd(found, transaction, () => ledger.hasOtherKeys(transactionHash, new Set(transaction.map(({ log }) => log.key))))
 }
 
 /** Publishes a new key, or amends a known one. Returns null if neither is needed or allowed. */

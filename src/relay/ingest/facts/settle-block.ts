@@ -1,16 +1,16 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Block } from '../../../protocol/fields.ts'
 import type { DraftOf } from '../../../protocol/updates.ts'
+import type { SealedBlock } from '../../chain/blocks/sealed-block.ts'
 import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
+import { wholeContracts } from '../../chain/logs/log-filter.ts'
 import type { FoldedBlock } from '../../chain/logs/log-memory.ts'
-import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
-import type { SealedBlock } from '../../chain/sealed/settlement-types.ts'
 import { applyDueSchedules, applySealedLogs, currentValue } from '../apply-to-tokens.ts'
 import type { Moment } from '../batch-values.ts'
 import { advanceTime, observeBlockTime } from '../chain-time.ts'
 import type { IngestState } from '../ingest-state.ts'
 import { settleRounds } from '../nav-rounds.ts'
-import { addAll, NOTHING, type Publication, UNPLACED, withoutFacts } from '../publication.ts'
+import { addAll, NEXT_TURN, type Outputs, PUBLISHED_PER_TURN, type Publication, UNPLACED, withoutFacts } from '../publication.ts'
 import { amendment, correctMultipliers } from './amend.ts'
 import type { FactDraft, PublishedFact } from './fact.ts'
 import type { BlockContents, Settlement } from './ledger.ts'
@@ -26,53 +26,38 @@ type SettleOptions = {
   readonly settlesAllBefore: boolean
 }
 
-/** `unlisted` is the number of the block's logs that belong to unlisted tokens. Only the last part has it. */
-type SettledPart = { readonly publications: readonly Publication[]; readonly unlisted?: number }
-
 /** Tokens for which a partly readable block is complete: none. It cannot prove that a fact is missing, so it retracts nothing. */
 const NO_ADDRESSES: ReadonlySet<Hex> = new Set()
 
 const NO_CHANGES: Settlement = { retractions: [], amendments: [], additions: [], seals: [] }
 
-/** Limit of the updates of a settled block that one turn of the event loop publishes and writes. */
-const SETTLED_PER_TURN = 500
-
-/** A part without updates: the work is continued in the next turn of the event loop. */
-const pause: SettledPart = { publications: NOTHING }
-
 /**
  * Compares a sealed block with the published facts: publishes, amends, retracts and seals. A large block takes several turns, and
  * each part is written by itself. The last part has all seals, so a restart settles a partly written block again.
  */
-export function* settleBlock(
-  state: IngestState,
-  block: DecodedBlock,
-  options: SettleOptions,
-  moment: Moment,
-): Generator<SettledPart, SettledPart> {
-  const isLarge = block.decodedLogs.length > SETTLED_PER_TURN
+export function* settleBlock(state: IngestState, block: DecodedBlock, options: SettleOptions, moment: Moment): Outputs {
+  const isLarge = block.decodedLogs.length > PUBLISHED_PER_TURN
   // Decoding the logs of a large block has used up this turn.
-  if (isLarge) yield pause
+  if (isLarge) yield NEXT_TURN
   const { opening, facts, parts, queried, correctedAddresses, unlisted } = applyLogs(state, block, options, moment)
   // A block that corrects facts of other blocks is written at once: after a crash, nothing would show that an amend is missing.
   const isSplit = correctedAddresses.length === 0
-  let publications: Publication[] = [...opening]
-  if (isLarge && isSplit) {
-    yield { publications }
-    publications = []
-  }
+  yield { publications: opening, unlisted }
+  if (isLarge && isSplit) yield NEXT_TURN
   const blockField = moment.blockOf(block.number, block.hash, block.timestamp)
-  const [contents, complete] = block.isPartial
+  const [contents, complete] = block.unreadable
     ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
     : [{ facts, parts }, queried]
   const settlement = isPartialReplacement(state, block)
     ? NO_CHANGES
     : state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
-  if (isLarge && isSplit) yield pause
+  if (isLarge && isSplit) yield NEXT_TURN
+  let publications: Publication[] = []
   for (const publication of publishFacts(state, settlement, blockField, moment)) {
     publications.push(publication)
-    if (publications.length < SETTLED_PER_TURN || !isSplit) continue
+    if (publications.length < PUBLISHED_PER_TURN || !isSplit) continue
     yield { publications }
+    yield NEXT_TURN
     publications = []
   }
   addAll(publications, publishSeals(state, settlement, blockField, moment))
@@ -81,17 +66,17 @@ export function* settleBlock(
   const isAffected = ({ state, draft }: PublishedFact) =>
     state === 'open' || draft.block.number < block.number || options.newest > block.number
   for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
-  return { publications, unlisted }
+  yield { publications }
 }
 
 /** Whether a partly readable block replaces a settled one. Its unreadable logs may contain any fact of the replaced block. */
-const isPartialReplacement = ({ ledger }: IngestState, { isPartial, hash, number }: DecodedBlock): boolean =>
-  isPartial === true && ledger.isReplaced(hash, number)
+const isPartialReplacement = ({ ledger }: IngestState, { unreadable = 0, hash, number }: DecodedBlock): boolean =>
+  unreadable > 0 && ledger.isReplaced(hash, number)
 
 /** Whether a block settles a token. A partly readable one does not if an earlier reading, maybe with more logs, has sealed it. */
 function isSettleable(state: IngestState, block: DecodedBlock, address: Hex): boolean {
-  const { isPartial, hash, number } = block
-  return !isPartial || !(isPartialReplacement(state, block) || state.ledger.isSealedBy(hash, number, address))
+  const { unreadable, hash, number } = block
+  return !unreadable || !(isPartialReplacement(state, block) || state.ledger.isSealedBy(hash, number, address))
 }
 
 /** Contents of a partly readable block that can be settled. Omits a folded log that is published as a fact, which stays as is. */
@@ -102,7 +87,7 @@ const partialContents = (state: IngestState, block: DecodedBlock, { facts, parts
 
 function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBefore }: SettleOptions, moment: Moment) {
   const time = settlesAllBefore ? block.timestamp : null
-  const queried = addressSetOf(block.addresses)
+  const queried = wholeContracts(block.filters)
   // Facts of this block are excluded, because the settlement amends them as sealed ones.
   const isElsewhere = ({ draft }: PublishedFact) => draft.block.number !== block.number || !queried.has(draft.address)
   const timeBefore = settlesAllBefore ? advanceTime(state, block, moment, isElsewhere) : observeBlockTime(state, block, moment)

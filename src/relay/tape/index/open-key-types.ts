@@ -1,4 +1,5 @@
-import { contentsBefore, followedKeys } from '../../../protocol/key-life.ts'
+import { followedKeys } from '../../../protocol/key-life.ts'
+import { contentsBefore } from '../../../protocol/key-messages.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry } from '../tape.ts'
 import { bitOf, LOST, maskOf } from './type-mask.ts'

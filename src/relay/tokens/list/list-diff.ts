@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../../lib/hex.ts'
-import type { Draft } from '../../../protocol/updates.ts'
+import type { DraftOf } from '../../../protocol/updates.ts'
 import type { ChainPosition } from '../chain-position.ts'
 import {
   addReportedChange,
@@ -12,20 +12,15 @@ import {
 import { isSameNav, type NavTiming, navAt } from '../nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from '../nav-history.ts'
 import { addPauseChange, type PauseHistory } from '../pause-history.ts'
-import { type ListedMultiplier, type Token, withDerivedState } from '../token.ts'
-import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../token-drafts.ts'
+import { type Token, withDerivedState } from '../token.ts'
+import { type ChangedToken, multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../token-drafts.ts'
 import type { ListedToken } from './list-parser.ts'
 import { dropChangesOverriddenByList } from './record-changes.ts'
 
 export type TokenTable = ReadonlyMap<Hex, Token>
 
-export type TokenChanges = { readonly drafts: readonly Draft[]; readonly tokens: readonly Token[] }
-
 /** `at` is the position of the list in the chain: after all logs that the relay has received. */
 export type ListTiming = NavTiming & { readonly at: ChainPosition }
-
-/** Addresses in the order of the list, and addresses of known tokens that the list lacks. */
-export type ListedAddresses = { readonly order: readonly Hex[]; readonly missing: readonly Hex[] }
 
 /** Number of refreshes for which a multiplier stays that the list omits, and that no log or call has reported. */
 const OMISSIONS_BOUND = 3
@@ -38,82 +33,52 @@ const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'paused_features',
 ])
 
-/** Compares the known tokens with a full list or its last part. Tokens are equal by address, and a missing token is delisted. */
-export function diffFullList(
-  table: TokenTable,
-  list: readonly ListedToken[],
-  timing: ListTiming,
-  { missing } = addressesOf(table, list),
-): TokenChanges {
-  const delisted = missing.flatMap((address) => {
+/** Compares the tokens of a list with the known ones, which are equal by address. */
+export const diffList = (table: TokenTable, list: readonly ListedToken[], timing: ListTiming): readonly ChangedToken[] =>
+  list.map((listed) => diffToken(table.get(listed.address), listed, timing))
+
+/** Delists the tokens of these addresses, which a list lacks. */
+export const delist = (table: TokenTable, missing: readonly Hex[], timing: NavTiming): readonly ChangedToken[] =>
+  missing.flatMap((address) => {
     const token = table.get(address)
-    return token && token.state !== 'delisted' ? [delistToken(token, timing)] : []
+    if (!token || token.state === 'delisted') return []
+    const drafts = token.state === 'listed' ? [tokenDraft(token, timing, { change: 'delisted', changed: [], before: null })] : []
+    return [{ after: { ...token, state: 'delisted', publishedNav: null }, drafts }]
   })
-  return mergeChanges([diffPartialList(table, list, timing), ...delisted])
-}
-
-export function addressesOf(table: TokenTable, list: readonly ListedToken[]): ListedAddresses {
-  const order = list.map(({ address }) => address)
-  const listed = new Set(order)
-  return { order, missing: listedAddresses(table).filter((address) => !listed.has(address)) }
-}
-
-/** Compares only the tokens that the list contains, since others may be missing by mistake. */
-export const diffPartialList = (table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges =>
-  mergeChanges(list.map((listed) => diffToken(table.get(listed.address), listed, timing)))
 
 /** Publishes the NAVs that have become stale, of tokens that no list has just updated. */
-export function refreshNavs(table: TokenTable, timing: NavTiming, unread: readonly Hex[] = [...table.keys()]): TokenChanges {
-  const changes = unread.flatMap((address) => {
+export const refreshNavs = (table: TokenTable, unread: readonly Hex[], timing: NavTiming): readonly ChangedToken[] =>
+  unread.flatMap((address) => {
     const token = table.get(address)
     return token?.state === 'listed' ? [updateNav(token, timing)] : []
   })
-  return mergeChanges(changes)
-}
 
 /** Called when the relay begins to receive the logs of these addresses. Awaited tokens become listed. */
-export function markListed(table: TokenTable, addresses: readonly Hex[], timing: NavTiming): TokenChanges {
-  const awaited = addresses.flatMap((address) => {
+export const markListed = (table: TokenTable, addresses: readonly Hex[], timing: NavTiming): readonly ChangedToken[] =>
+  addresses.flatMap((address) => {
     const token = table.get(address)
-    return token?.state === 'awaited' ? [{ ...token, state: 'listed' as const }] : []
+    return token?.state === 'awaited' ? [introduce({ ...token, state: 'listed' }, timing)] : []
   })
-  return mergeChanges(awaited.map((token) => introduce(token, timing)))
-}
 
 /** Publishes a new token with its values, because no listener knows them. */
-function introduce(token: Token, timing: NavTiming): TokenChanges {
-  const { drafts, tokens } = updateNav(token, timing)
+function introduce(token: Token, timing: NavTiming): ChangedToken {
+  const { after, drafts } = updateNav(token, timing)
   const listing = tokenDraft(token, timing, { change: 'listed', changed: [], before: null })
   const multiplier =
     token.multiplier === null ? [] : [multiplierDraft(token, timing, { from: null, effectiveAt: null, source: 'list' })]
-  return { drafts: [listing, ...multiplier, ...drafts], tokens }
+  return { after, drafts: [listing, ...multiplier, ...drafts] }
 }
 
-const mergeChanges = (changes: readonly TokenChanges[]): TokenChanges => ({
-  drafts: changes.flatMap((change) => change.drafts),
-  tokens: changes.flatMap((change) => change.tokens),
-})
-
-function delistToken(token: Token, timing: NavTiming): TokenChanges {
-  const after: Token = { ...token, state: 'delisted', publishedNav: null }
-  const drafts = token.state === 'listed' ? [tokenDraft(token, timing, { change: 'delisted', changed: [], before: null })] : []
-  return { drafts, tokens: [after] }
-}
-
-function diffToken(before: Token | undefined, listed: ListedToken, timing: ListTiming): TokenChanges {
-  const after = mergeListed(before, listed, timing)
-  if (!before || after.state === 'awaited') return { drafts: [], tokens: before && isDeepStrictEqual(before, after) ? [] : [after] }
-  const navChanges = updateNav(after, timing)
-  const drafts = [
-    ...recordDrafts(before, after, timing),
-    ...(before.multiplier === after.multiplier
+function diffToken(before: Token | undefined, listed: ListedToken, timing: ListTiming): ChangedToken {
+  const merged = mergeListed(before, listed, timing)
+  if (!before || merged.state === 'awaited') return { after: merged, drafts: [] }
+  const { after, drafts: navDrafts } = updateNav(merged, timing)
+  const multiplierDrafts =
+    before.multiplier === after.multiplier
       ? []
-      : [multiplierDraft(after, timing, { from: before.multiplier, effectiveAt: null, source: 'list' })]),
-    ...pauseDrafts(before, after, timing),
-    ...navChanges.drafts,
-  ]
-  const updated = navChanges.tokens[0] ?? after
-  return { drafts, tokens: isDeepStrictEqual(before, updated) ? [] : [updated] }
+      : [multiplierDraft(after, timing, { from: before.multiplier, effectiveAt: null, source: 'list' })]
+  const drafts = [...recordDrafts(before, after, timing), ...multiplierDrafts, ...pauseDrafts(before, after, timing), ...navDrafts]
+  return { after, drafts }
 }
 
 function mergeListed(before: Token | undefined, listed: ListedToken, timing: ListTiming): Token {
@@ -138,6 +103,8 @@ function mergeListed(before: Token | undefined, listed: ListedToken, timing: Lis
   }
   return withDerivedState(token, timing)
 }
+
+type ListedMultiplier = Pick<Token['lastListed'], 'multiplier' | 'omissions'>
 
 /** Returns the list's multiplier. If the list omits it, the last one stays: for some refreshes, or always after a log or call. */
 function listedMultiplier(before: Token | undefined, { multiplier }: ListedToken): ListedMultiplier {
@@ -164,7 +131,7 @@ function pausesAfterList(before: Token, { paused }: ListedToken, { at }: ListTim
   return addPauseChange(pauseHistory, { ...at, key: null, kind: 'all', features: paused })
 }
 
-function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
+function recordDrafts(before: Token, after: Token, timing: NavTiming): DraftOf<'token'>[] {
   const fields = new Set([...Object.keys(before.record), ...Object.keys(after.record)])
   const names = [...fields].filter(
     (name) => !SEPARATELY_PUBLISHED_FIELDS.has(name) && !isDeepStrictEqual(before.record[name], after.record[name]),
@@ -175,15 +142,15 @@ function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
 }
 
 /** Publishes the NAV if its price, time, state or freeze differs from the last published one. */
-export function updateNav(token: Token, timing: NavTiming): TokenChanges {
+export function updateNav(token: Token, timing: NavTiming): ChangedToken {
   const { reading, source } = currentNav(token.navHistory, timing)
   const { publishedNav } = token
   const nav = navAt(reading, timing.now, timing.navStaleAfterMs, token.frozen)
   const isUnchanged = publishedNav ? isSameNav(publishedNav, nav) : nav.state === 'missing' && !nav.frozen
   const isSameReading = reading.price === token.navReading.price && reading.updatedAt === token.navReading.updatedAt
   const updated = isSameReading ? token : { ...token, navReading: reading }
-  if (isUnchanged) return { drafts: [], tokens: token.state === 'listed' ? [updated] : [] }
-  return { drafts: [navDraft(token, timing, { nav, before: publishedNav, source })], tokens: [{ ...updated, publishedNav: nav }] }
+  if (isUnchanged) return { after: updated, drafts: [] }
+  return { after: { ...updated, publishedNav: nav }, drafts: [navDraft(token, timing, { nav, before: publishedNav, source })] }
 }
 
 export const isSameList = (a: readonly Hex[], b: readonly Hex[]): boolean =>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ADDRESS_CHARS, type Hex, readHex, ZERO_ADDRESS } from '../../../lib/hex.ts'
-import { isNestedDeeper, parseJson } from '../../../lib/safe-json.ts'
+import { isNestedDeeper, parseJson, type Reviver } from '../../../lib/safe-json.ts'
 import { runAtOnce, type Steps } from '../../../lib/turns.ts'
 import { formatDecimal, parseDecimal } from '../../../protocol/decimal.ts'
 import type { TokenRecord } from '../../../protocol/fields.ts'
@@ -63,16 +63,16 @@ function tooLarge(record: Buffer): string | null {
   return isNestedDeeper(record, RECORD_BOUND_DEPTH) ? `nested deeper than ${RECORD_BOUND_DEPTH} levels` : null
 }
 
-function readJson(text: string): unknown {
-  const value = parseJson(text)
+function readJson(text: string, revive?: Reviver): unknown {
+  const value = parseJson(text, revive)
   if (value === undefined) throw new ListError('the answer is not JSON')
   return value
 }
 
 function parseRecord(text: string): ListedToken | string {
-  const item = readJson(text)
-  if (typeof item !== 'object' || item === null || Array.isArray(item)) return 'not an object'
-  const fields = new Map<string, unknown>([...Object.entries(item), ...exactNumbersIn(text)])
+  const item = readJson(text, withExactNumbers)
+  if (typeof item !== 'object' || item === null || Array.isArray(item) || item instanceof ExactNumber) return 'not an object'
+  const fields = new Map<string, unknown>(Object.entries(item))
   const address = readHex(fields.get('contract_address'), ADDRESS_CHARS)
   if (!address || address === ZERO_ADDRESS) return 'no usable contract_address'
   const symbol = parseSymbol(fields.get('symbol'))
@@ -100,7 +100,7 @@ const isIcon = (value: unknown): boolean =>
 
 /** Replaces infinity, which JSON cannot contain, and minus zero, which would look like a change after a restart. */
 function toWritableJson(value: unknown): unknown {
-  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null
+  if (value instanceof ExactNumber) return isFiniteNumber(value) ? value.value + 0 : null
   if (Array.isArray(value)) return value.map(toWritableJson)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toWritableJson(inner)]))
@@ -140,7 +140,7 @@ function parseMultiplier(value: unknown): string | null {
 
 function parseOrdinals(value: unknown): readonly number[] {
   const items: readonly unknown[] = Array.isArray(value) ? value : []
-  const ordinals = items.flatMap((item) => (typeof item === 'number' && Number.isSafeInteger(item) ? [item] : []))
+  const ordinals = items.flatMap((item) => (item instanceof ExactNumber && Number.isSafeInteger(item.value) ? [item.value] : []))
   return [...new Set(ordinals)].filter((ordinal) => ordinal >= 0).sort((a, b) => a - b)
 }
 
@@ -173,23 +173,6 @@ class ExactNumber {
 /** False for a number beyond the range of doubles: other readers of the list see infinity. */
 const isFiniteNumber = (value: unknown): value is ExactNumber => value instanceof ExactNumber && Number.isFinite(value.value)
 
-const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|-?\d[\d.eE+-]*|[tfn]/g
-
-/** Reads the numeric fields of a valid JSON object. Skips numbers inside of its lists and objects, so that they cost little. */
-export function exactNumbersIn(text: string): ReadonlyMap<string, ExactNumber> {
-  const numbers = new Map<string, ExactNumber>()
-  let depth = 0
-  let string = ''
-  let name: string | null = null
-  for (const [token] of text.matchAll(TOKENS)) {
-    if (token === '}' || token === ']') depth -= 1
-    else if (depth === 1 && name !== null) {
-      if (/^[-\d]/.test(token)) numbers.set(name, new ExactNumber(token))
-      else numbers.delete(name)
-      name = null
-    } else if (depth === 1 && token === ':') name = JSON.parse(string)
-    else if (depth === 1) string = token
-    if (token === '{' || token === '[') depth += 1
-  }
-  return numbers
-}
+/** Keeps the digits of each number. */
+const withExactNumbers: Reviver = (_name, value, { source } = {}) =>
+  typeof value === 'number' && source !== undefined ? new ExactNumber(source) : value

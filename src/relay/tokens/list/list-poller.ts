@@ -3,22 +3,12 @@ import { withJitter } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { failureReason, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
 import { chunk, inTurns, runInTurns } from '../../../lib/turns.ts'
+import { UpstreamError } from '../../chain/rpc/upstream-error.ts'
 import type { WriteLine } from '../../log-lines.ts'
-import { isSameList, type ListedAddresses } from './list-diff.ts'
 import { type ListedToken, type ParsedList, parseListInSteps } from './list-parser.ts'
 
 /** Fetches the list. `last` is the last answer that could be parsed, and is returned if the server answers 304. */
 export type FetchList = (last: Buffer | null) => Promise<Buffer>
-
-class ListFetchError extends Error {
-  /** Wait in ms that the server of the list asks for; zero or less for none. */
-  readonly retryAfterMs: number
-
-  constructor(message: string, retryAfterMs: number) {
-    super(message)
-    this.retryAfterMs = retryAfterMs
-  }
-}
 
 const DEADLINE_MS = 10_000
 /** Limit of the answer after decompression: about 13,000 real records. A longer answer is refused. */
@@ -46,18 +36,14 @@ type Options = {
   readonly onRead?: (outcome: 'ok' | 'failed', tokens: number) => void
 }
 
-/** A list or a part of one. `partial`: missing tokens may still be listed. `more`: parts follow. `all`: set in the last part. */
+/** A list or a part of one. */
 export type PolledList = {
   readonly tokens: readonly ListedToken[]
+  /** Whether the tokens that the list omits may still be listed. */
   readonly partial: boolean
-  readonly more?: boolean
-  readonly all?: ListedAddresses
+  /** The addresses of the whole list, in its last part; null if parts follow. */
+  readonly order: readonly Hex[] | null
 }
-
-/** A list that was read. If none was, `tokens` is null, and only time has passed for the tokens in `unread` (by default all). */
-export type ListReading =
-  | (Omit<PolledList, 'partial'> & { readonly partial?: boolean })
-  | { readonly tokens: null; readonly unread?: readonly Hex[] }
 
 /** Emits the list at every refresh, or null if the list cannot be read and the last good one stays in use. */
 export function pollList(options: Options): Observable<PolledList | null> {
@@ -65,7 +51,6 @@ export function pollList(options: Options): Observable<PolledList | null> {
   return defer(() => {
     const shrinkGuard = new ShrinkGuard(options.known, clock)
     let last: (ParsedList & { readonly body: Buffer }) | null = null
-    let all: ListedAddresses = { order: [], missing: [] }
     let retryAfterMs = 0
     const accept = async (body: Buffer): Promise<readonly PolledList[]> => {
       // A list with unchanged text is not parsed again, but it counts as a confirmation.
@@ -75,12 +60,11 @@ export function pollList(options: Options): Observable<PolledList | null> {
         onUnreadable(skipped.length)
         warn('list_records_skipped', { count: skipped.length, first: skipped[0] })
       }
-      const { isConfirmed, missing } = shrinkGuard.check(tokens)
-      all = unlessSame(all, { order: [...tokens.keys()], missing })
+      const isConfirmed = shrinkGuard.confirms(tokens)
       if (!isConfirmed) warn('list_shrank', { tokens: tokens.size })
       // The tokens in this list count at once, even if known tokens are missing.
       onRead?.('ok', tokens.size)
-      return partsOf([...tokens.values()], all, !isConfirmed)
+      return partsOf(tokens, !isConfirmed)
     }
     const read = () => {
       retryAfterMs = 0
@@ -88,7 +72,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
         mergeMap(accept),
         inTurns((parts) => parts),
         catchError((failure: unknown) => {
-          if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
+          if (failure instanceof UpstreamError) retryAfterMs = failure.retryAfterMs ?? 0
           onRead?.('failed', 0)
           warn('list_unreadable', { reason: failureReason(failure) })
           return of(null)
@@ -104,17 +88,15 @@ export function pollList(options: Options): Observable<PolledList | null> {
   })
 }
 
-function partsOf(tokens: readonly ListedToken[], all: ListedAddresses, partial: boolean): readonly PolledList[] {
-  if (tokens.length <= TOKENS_PER_TURN) return [{ tokens, partial }]
-  const parts = chunk(tokens, TOKENS_PER_TURN)
-  return parts.map((part, index) =>
-    index === parts.length - 1 ? { tokens: part, partial, all } : { tokens: part, partial: true, more: true },
-  )
+function partsOf(list: ParsedList['tokens'], partial: boolean): readonly PolledList[] {
+  const parts = chunk([...list.values()], TOKENS_PER_TURN)
+  // A list without tokens is one part too.
+  const last = Math.max(0, parts.length - 1)
+  return [
+    ...parts.slice(0, last).map((tokens) => ({ tokens, partial, order: null })),
+    { tokens: parts[last] ?? [], partial, order: [...list.keys()] },
+  ]
 }
-
-/** Returns `before` if it names the tokens of `now`, as for most lists: an identical object is quick to compare. */
-const unlessSame = (before: ListedAddresses, now: ListedAddresses): ListedAddresses =>
-  isSameList(before.order, now.order) && isSameList(before.missing, now.missing) ? before : now
 
 /** Accepts a list that lost tokens only after enough equal answers over enough time, so that a broken list delists no token. */
 class ShrinkGuard {
@@ -129,14 +111,14 @@ class ShrinkGuard {
     this.#clock = clock
   }
 
-  check(tokens: ParsedList['tokens']): { readonly isConfirmed: boolean; readonly missing: readonly Hex[] } {
-    const missing = tokens === this.#known ? [] : [...this.#known.keys()].filter((address) => !tokens.has(address))
-    const hasLostTokens = tokens.size === 0 || missing.length > 0
+  confirms(tokens: ParsedList['tokens']): boolean {
+    const isKnown = tokens === this.#known
+    const hasLostTokens = tokens.size === 0 || (!isKnown && [...this.#known.keys()].some((address) => !tokens.has(address)))
     const isConfirmed = !hasLostTokens || this.#confirm(tokens)
     if (isConfirmed) this.#candidate = null
     // New tokens of an unconfirmed list are listed at once, so a later list may omit them only with a confirmation.
     this.#known = isConfirmed ? tokens : new Set([...this.#known.keys(), ...tokens.keys()])
-    return { isConfirmed, missing }
+    return isConfirmed
   }
 
   #confirm(candidate: ParsedList['tokens']): boolean {
@@ -167,10 +149,10 @@ export function fetchList(baseUrl: string, deadlineMs = DEADLINE_MS): FetchList 
     if (response.status === 304 && etag !== null && last !== null) return last
     if (response.status !== 200) {
       await response.body?.cancel()
-      throw new ListFetchError(`HTTP ${response.status}`, retryAfterOf(response.headers))
+      throw new UpstreamError('unreachable', `HTTP ${response.status}`, retryAfterOf(response.headers))
     }
     const body = await readResponseBody(response, LIST_BOUND_BYTES)
-    if (!body) throw new ListFetchError(`the list is longer than ${LIST_BOUND_BYTES} bytes`, 0)
+    if (!body) throw new UpstreamError('too_large', `the list is longer than ${LIST_BOUND_BYTES} bytes`)
     const newEtag = etagOf(response.headers)
     cached = newEtag === null ? null : { body, etag: newEtag }
     return body
@@ -183,7 +165,7 @@ function etagOf(headers: Headers): string | null {
   return etag.length <= ETAG_BOUND_CHARS && /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : null
 }
 
-/** Returns the wait in ms. A date is compared with the answer's own date, so that no clock has to be right. */
+/** Returns the wait in ms that the server asks for; zero or less for none. A date is compared with the answer's own date, so that no clock has to be right. */
 function retryAfterOf(headers: Headers): number {
   const retryAfter = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(retryAfter)

@@ -1,15 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { TokenRecord } from '../../../protocol/fields.ts'
-import { insertInOrder, type KeyedPosition } from '../chain-position.ts'
+import { insertInOrder } from '../chain-position.ts'
+import type { RecordChangeSchema, Stored } from '../token-schema.ts'
 
 /** A change of one field of the record by a log. It is in effect until the list changes that field. */
-export type RecordChange = KeyedPosition & {
-  readonly field: string
-  /** Name of the entry, if the field is a table; otherwise null. */
-  readonly entry: string | null
-  /** New value; null if the log removed the value. */
-  readonly value: string | null
-}
+export type RecordChange = Stored<typeof RecordChangeSchema>
 
 /** Limit of kept changes of a record. Beyond it the oldest is dropped. */
 const RECORD_CHANGES_BOUND = 64

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { tokenBalanceKey } from '../../../../src/devnet/tokens/token-storage.ts'
-import { amounts, CAROL, makeTransfers, openSubscribed, sealTransfers, sendTransfer, startManualDevnet } from '../devnet-client.ts'
+import { CAROL, makeTransfers, openSubscribed, sealTransfers, sendTransfer, startManualDevnet } from '../devnet-client.ts'
 
 const logOf = (raw: string) => ({ removed: false, data: `0x${raw.padStart(64, '0')}` })
 
@@ -37,34 +37,5 @@ describe('a reorganisation', () => {
   it('goes no deeper than the kept blocks', async () => {
     const devnet = await startManualDevnet()
     for (const depth of [0, 5_000]) expect(() => devnet.reorg(depth)).toThrow(`cannot replace ${depth} blocks`)
-  })
-})
-
-describe('reorganisations by a fault', () => {
-  it('happen at every n-th seal, with the depth of the fault, but with no more blocks than are kept', async () => {
-    const devnet = await startManualDevnet()
-    const link = await openSubscribed(devnet, 'newHeads')
-    Object.assign(devnet.faults, { reorgEvery: 3, reorgDepth: 2 })
-    const { number } = devnet.chain.pending
-    for (let seals = 0; seals < 7; seals++) devnet.seal()
-    await link.flush()
-    const heights = link.notifications.map((head) => Number((head as { number: string }).number) - number)
-    expect(heights).toEqual([0, 1, 2, 1, 2, 3, 4, 5, 4, 5, 6])
-    const { oldest } = devnet.chain
-    Object.assign(devnet.faults, { reorgEvery: 1, reorgDepth: 5_000 })
-    devnet.seal()
-    expect(devnet.chain.oldest).toBe(oldest)
-  })
-
-  it('drop and move transactions as a seal does', async () => {
-    const devnet = await startManualDevnet()
-    const [dropped, moved] = [sendTransfer(devnet, 1n), sendTransfer(devnet, 2n)]
-    sealTransfers(devnet, 3)
-    Object.assign(devnet.faults, { reorgEvery: 1, reorgDepth: 2 })
-    devnet.faults.drop(dropped)
-    devnet.faults.move(moved)
-    devnet.seal()
-    expect(amounts(devnet.chain.block(devnet.chain.head.number - 1)?.logs ?? [])).toEqual([3])
-    expect(amounts(devnet.makeFlashblock())).toEqual([2])
   })
 })

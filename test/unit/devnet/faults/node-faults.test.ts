@@ -24,13 +24,6 @@ it('requests are counted by method and by kind, and a wrong chain id is answered
   expect(devnet.requests).toMatchObject({ eth_chainId: 3, post: 3, socket: 1, list: 0, unknown: 1, eth_subscribe: 0 })
 })
 
-it.each(['fromBlock', 'toBlock'])('strict filters refuse blockHash beside %s', async (bound) => {
-  const devnet = await startManualDevnet()
-  devnet.faults.strictFilters = true
-  const { error } = await rpcCall(devnet, 'eth_getLogs', { blockHash: devnet.chain.head.hash, [bound]: 'latest' })
-  expect(error).toEqual({ code: -32602, message: 'cannot specify both blockHash and fromBlock/toBlock, choose one or the other' })
-})
-
 describe('an unindexed block', () => {
   it('answers no logs by its hash for some requests, and always its logs in a range', async () => {
     const devnet = await startManualDevnet()

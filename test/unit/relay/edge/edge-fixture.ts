@@ -6,14 +6,16 @@ import { defaultSelectionOptions, type SelectionOptions } from '../../../../src/
 import { type StartPoint, startPointFromLastEventId } from '../../../../src/protocol/parameters/start-point.ts'
 import type { Transport } from '../../../../src/protocol/transports.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
+import { Clients } from '../../../../src/relay/edge/clients/clients.ts'
 import type { EdgeContext } from '../../../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../../../src/relay/edge/live/hub.ts'
-import { Listener } from '../../../../src/relay/edge/live/listener.ts'
-import { continueSession, startSession } from '../../../../src/relay/edge/live/session-start.ts'
+import { startSession } from '../../../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/socket-outlet.ts'
+import { openMetrics } from '../../../../src/relay/metrics.ts'
 import { openLocalTape, type TestTape } from '../../../support/local-tape.ts'
 import { assertValidMessage } from '../../../support/message-validator.ts'
+import { QuietOutlet } from './quiet-outlet.ts'
 
 /** What a test listener requests; everything by default. */
 export type ListenRequest = {
@@ -36,11 +38,23 @@ type EdgeSettings = {
   readonly existingTape?: TestTape
 }
 
+const metrics = openMetrics()
+/** The parts that only requests need. */
+export const httpServices = {
+  createConnectionId: () => 'one',
+  clientAddressOf: () => 'here',
+  authorize: () => null,
+  keys: null,
+  compression: false,
+  warn() {},
+  countRefusal() {},
+}
+
 /** The hub over a tape in memory, with listeners that record everything they are sent. */
 export function openEdge({
   bound = 1_000_000,
   replay = 100_000,
-  clients = 1_000,
+  clients: maxClients = 1_000,
   isOneOfMany = false,
   existingTape,
 }: EdgeSettings = {}) {
@@ -49,16 +63,13 @@ export function openEdge({
   const tape: TestTape =
     existingTape ?? openLocalTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
   const current = new CurrentState(tape.notes)
-  const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
-  const bounds = {
-    maxBacklogBytes: 262_144,
-    backlogPatienceMs: 5_000,
-    maxClients: clients,
-    maxClientsPerAddress: clients,
-    maxSelections: 10,
-    batchDelayBoundMs: 0,
-  }
-  const hub = new Hub({ isOneOfMany, tape, current, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
+  const ports = { metrics, wallTime: now, uptime: now, random: () => 0.5, log: () => {} }
+  const clients = new Clients({
+    ...ports,
+    ...{ maxClients, maxClientsPerAddress: maxClients, maxBacklogBytes: 262_144, backlogPatienceMs: 5_000 },
+    ...{ keys: null, workers: 1, isOneOfMany },
+  })
+  const hub = new Hub({ ...ports, clients, tape, current, maxSelections: 10, batchDelayBoundMs: 0 })
   let isClosed = false
   const append = tape.append.bind(tape)
   // A delivery may take several turns; tests look at what was sent right after an append.
@@ -69,6 +80,7 @@ export function openEdge({
   }
   const context: EdgeContext = {
     hub,
+    clients,
     current,
     tape,
     shared: null,
@@ -84,16 +96,16 @@ export function openEdge({
     navStaleAfterMs: 1,
     maxSelections: 10,
     maxReplay: replay,
-    maxBacklogBytes: 262_144,
     tapeRetentionMs: 60_000,
+    random: () => 0.5,
+    ...httpServices,
   }
   const add = (outlet: Outlet, { tokens, options = {}, transport = 'ndjson', address = 'here', heartbeatMs }: ListenRequest) => {
-    const listener = new Listener({
-      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null, uptime: now() },
-      options: { ...defaultSelectionOptions, ...options },
+    const listener = hub.createListener({
+      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null },
+      selection: { tokens: tokens ? new Set(tokens) : null, options: { ...defaultSelectionOptions, ...options } },
     })
-    listener.tokens = tokens ? new Set(tokens) : null
-    hub.add(listener)
+    clients.add(listener)
     return listener
   }
   const listen = (request: ListenRequest = {}) => {
@@ -101,18 +113,21 @@ export function openEdge({
     const outlet = new RecordingOutlet(roomBytes ?? Number.POSITIVE_INFINITY)
     const listener = add(outlet, request)
     const subscription = { since, snapshot: false, onGap: 'replay' as const, rejected: [] }
-    listener.replayAgain = () => void continueSession(context, listener, subscription)
-    const started = startSession(context, listener, subscription)
-    return { listener, started, outlet, leave: () => hub.remove(listener) }
+    const started = startSession(context, listener, subscription, () => {})
+    return { listener, started, outlet, leave: () => clients.remove(listener) }
   }
   /** A listener that is live at once, without the messages that begin a stream. */
   const addLive = (outlet: Outlet, request: ListenRequest = {}) => hub.join(add(outlet, request))
+  const beat = () => {
+    hub.updateBacklogs()
+    return clients.sendHeartbeats()
+  }
   const close = async () => {
     hub.close()
     isClosed = true
     if (!existingTape) await tape.close()
   }
-  return { tape, hub, context, clock, listen, addLive, close }
+  return { tape, hub, clients, context, clock, listen, addLive, beat, close }
 }
 
 /** The same, closed when the test ends. */
@@ -136,27 +151,32 @@ export async function withEdge(use: (edge: ReturnType<typeof openEdge>) => Promi
 export const sinceAfter = (position: string | null | undefined): StartPoint => startPointFromLastEventId(position ?? '')
 
 /** Records what it is given. One with little room reports a backlog until it is drained. */
-export class RecordingOutlet implements Outlet {
+export class RecordingOutlet extends QuietOutlet {
   readonly writes: string[] = []
   readonly #roomBytes: number
   #unread = 0
-  takenBytes = 0
+  #taken = 0
   #resolveDrained: () => void = () => {}
 
   constructor(roomBytes: number) {
+    super()
     this.#roomBytes = roomBytes
   }
 
-  write(bytes: Buffer): void {
+  override write(bytes: Buffer): void {
     this.writes.push(String(bytes))
     this.#unread += bytes.length
   }
 
-  get backlog(): number {
+  override get backlog(): number {
     return this.#unread > this.#roomBytes ? 100_000 : 0
   }
 
-  drained(): Promise<void> {
+  override get takenBytes(): number {
+    return this.#taken
+  }
+
+  override drained(): Promise<void> {
     return new Promise((resolve) => {
       this.#resolveDrained = resolve
     })
@@ -164,22 +184,14 @@ export class RecordingOutlet implements Outlet {
 
   /** Takes some bytes and keeps its backlog. */
   takeSome(): void {
-    this.takenBytes += 1
+    this.#taken += 1
   }
 
   drain(): void {
     this.#unread = 0
-    this.takenBytes += 1
+    this.#taken += 1
     this.#resolveDrained()
   }
-
-  ping(): boolean {
-    return false
-  }
-
-  end(): void {}
-
-  cut(): void {}
 
   get lines(): readonly string[] {
     return this.writes

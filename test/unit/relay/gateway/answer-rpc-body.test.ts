@@ -2,9 +2,10 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ANSWER_BOUND_BYTES } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { classify } from '../../../../src/relay/chain/rpc/upstream-error.ts'
+import { RateLimiter } from '../../../../src/relay/edge/limits/rate-limiter.ts'
 import type { Caller } from '../../../../src/relay/gateway/answer-rpc-body.ts'
-import { RateLimiter } from '../../../../src/relay/gateway/rate-limiter.ts'
 import { errorCodes, RpcError } from '../../../../src/relay/gateway/rpc-error.ts'
+import { BATCH_BOUND } from '../../../../src/relay/gateway/rpc-request-parser.ts'
 import { openBody, type UpstreamCall } from './shared-answers-fixture.ts'
 
 /** A result up to this size needs no reservation. */
@@ -88,7 +89,7 @@ describe('the rate', () => {
     ['counts a long request not as one', { requests: 1, bytes: 400_000, before: 77 }, 429],
     ['counts text that is no JSON by its bytes', { requests: 0, bytes: 400_000, before: 77 }, 429],
   ])('%s', async (_, { requests, bytes, before }, status) => {
-    const rates = new RateLimiter(50)
+    const rates = new RateLimiter({ perSecond: 50, atOnce: BATCH_BOUND })
     const takeRate: Caller['takeRate'] = (methods, prepaid) => {
       const isAllowed = rates.take('somebody', methods, 0, prepaid) === 0
       return methods.map(() => isAllowed)

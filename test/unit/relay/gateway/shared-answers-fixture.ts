@@ -17,8 +17,8 @@ export const chainEvents = {
   pendingHead: (pending: number): ChainEvent => ({ type: 'head', sealed: null, pending, timestamp: null }),
   log: (block: number): ChainEvent => pendingLogEvent(readNodeLog({ block })),
   sealed: (number: number, hash: Hex = hashOf(number)): ChainEvent => {
-    const block = { number, hash, timestamp: null, logs: [], addresses: [], via: 'sealed' as const }
-    return { type: 'sealed', blocks: [block], newest: number, cursor: { number, hash }, restartCursor: { number, hash } }
+    const block = { number, hash, timestamp: null, logs: [], filters: [], via: 'sealed' as const }
+    return { type: 'sealed', holes: [], blocks: [block], newest: number, cursor: { number, hash }, restartCursor: { number, hash } }
   },
   connected: { type: 'status', source: 'pendingLogs', reason: 'ok' } as ChainEvent,
   disconnected: { type: 'status', source: 'down', reason: 'unreachable' } as ChainEvent,

@@ -33,7 +33,7 @@ const block = (...moved: readonly Moved[]) => sealedEvent(5, moved)
 const block6 = (...moved: readonly Moved[]) => sealedEvent(6, moved)
 const fork = (...moved: readonly Moved[]) => sealedEvent(5, moved, { hash: word(0xf0) })
 const reorg = { type: 'reorg', from: 5 } as const
-const delisting = { type: 'list', tokens: [] } as const
+const delisting = listEvent()
 
 /** `A0` is the first log of transaction A in block 5, `A0 in 6` the one of block 6. */
 const nameOfKey = (key: string): string => {

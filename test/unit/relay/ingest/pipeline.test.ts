@@ -11,7 +11,7 @@ import type { PolledList } from '../../../../src/relay/tokens/list/list-poller.t
 import type { TestTape } from '../../../support/local-tape.ts'
 import { txHash } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
-import { APPLE, apple, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
+import { APPLE, apple, parsedList, polledList, TESLA, tesla } from '../tokens/stock-records.ts'
 import {
   logAt,
   openReducer,
@@ -41,8 +41,6 @@ const openTape = async () => {
   onTestFinished(() => openedTape.close())
   return openedTape
 }
-
-const completeList = (tokens: PolledList['tokens']): PolledList => ({ tokens, partial: false })
 
 /** 1,200 logs of block 5. */
 const logsOf = (raw: bigint): readonly Log[] =>
@@ -86,7 +84,7 @@ const runPipeline = async (tape: TestTape) => {
 const runListed = async () => {
   const { tape } = await openTape()
   const pipeline = await runPipeline(tape)
-  pipeline.lists.next(completeList(parsedList(apple())))
+  pipeline.lists.next(polledList(parsedList(apple())))
   pipeline.events.next({ type: 'subscribed', addresses: [address] })
   await waitUntil(tape, () => tape.end() > 0)
   return {
@@ -161,7 +159,7 @@ describe('a batch', () => {
   it('of many memos without transfers looks up each transaction once', async () => {
     const { tape } = await openTape()
     const { state, publish } = await openReducer(tape)
-    await publish({ type: 'list', tokens: parsedList(apple()) }, { type: 'subscribed', addresses: [address] })
+    await publish({ type: 'list', list: polledList(parsedList(apple())) }, { type: 'subscribed', addresses: [address] })
     const lookUps = vi.spyOn(state.ledger, 'hasOtherKeys')
     const logs = Array.from({ length: 5 }, (_, index) => memo({ block: 5, index, tx: txHash(5, 0), address }, txHash(7)))
     const written = await publish(transactionEvent(logs))
@@ -171,7 +169,7 @@ describe('a batch', () => {
 
   it('without updates or notes is not written', async () => {
     const { events, batchSizes, untilPublished } = await runListed()
-    events.next({ type: 'unreadable', count: 1 })
+    events.next({ type: 'head', sealed: null, pending: null, timestamp: null })
     await new Promise(setImmediate)
     events.next(pendingLogEvent({ block: 5, address }))
     await untilPublished(1)
@@ -182,7 +180,7 @@ describe('a batch', () => {
     const { tape, lists, events, untilPublished } = await runListed()
     for (const [index, symbol] of ['B', 'C'].entries()) {
       events.next(pendingLogEvent({ block: 5, index, address }))
-      lists.next(completeList(parsedList(apple({ symbol }))))
+      lists.next(polledList(parsedList(apple({ symbol }))))
     }
     events.next(pendingLogEvent({ block: 5, index: 2, address }))
     await untilPublished(3)
@@ -215,18 +213,18 @@ describe('a batch', () => {
 })
 
 describe('the pipeline', () => {
-  const both = completeList(parsedList(tesla(), apple()))
-  const one = completeList(parsedList(apple()))
-  const renamed = completeList(parsedList(apple({ symbol: 'APPL' }), tesla()))
+  const both = polledList(parsedList(tesla(), apple()))
+  const one = polledList(parsedList(apple()))
+  const renamed = polledList(parsedList(apple({ symbol: 'APPL' }), tesla()))
 
   it.each<[string, readonly (PolledList | null)[], readonly (readonly string[])[]]>([
     ['to the tokens of each list that differs', [null, both, renamed, null, one], [[TESLA, APPLE], [APPLE]]],
     [
       'never to an empty list, and again to the same tokens after it',
-      [completeList([]), one, completeList([]), one],
+      [polledList([]), one, polledList([]), one],
       [[APPLE], [APPLE]],
     ],
-    ['still to tokens that a partial list omits', [one, { tokens: parsedList(tesla()), partial: true }], [[APPLE], [TESLA, APPLE]]],
+    ['still to tokens that a partial list omits', [one, polledList(parsedList(tesla()), true)], [[APPLE], [TESLA, APPLE]]],
   ])('subscribes %s', async (_, readings, requested) => {
     const { lists, requestedAddresses } = await runPipeline((await openTape()).tape)
     for (const reading of readings) lists.next(reading)
@@ -239,15 +237,15 @@ describe('the pipeline', () => {
     const tokenCount = async () => (await readUpdates(tape)).filter(({ type }) => type === 'token').length
     const [first, second, third] = parsedList(apple(), tesla(), apple({ contract_address: `0x${'1'.repeat(40)}`, symbol: 'C' }))
     if (!first || !second || !third) throw new Error('three tokens are needed')
-    lists.next({ tokens: [first], partial: true, more: true })
+    lists.next({ tokens: [first], partial: false, order: null })
     expect(requestedAddresses).toEqual([])
     const orderOf = (...tokens: PolledList['tokens']) => tokens.map((token) => token.address)
-    lists.next({ tokens: [second, third], partial: false, all: { order: orderOf(first, second, third), missing: [] } })
+    lists.next({ tokens: [second, third], partial: false, order: orderOf(first, second, third) })
     expect(requestedAddresses).toEqual([[first, second, third].map((token) => token.address).sort()])
     events.next({ type: 'subscribed', addresses: [first.address, second.address, third.address] })
     await waitUntil(tape, async () => (await tokenCount()) === 3)
-    lists.next({ tokens: [third], partial: true, more: true })
-    lists.next({ tokens: [first], partial: false, all: { order: orderOf(third, first), missing: [second.address] } })
+    lists.next({ tokens: [third], partial: false, order: null })
+    lists.next({ tokens: [first], partial: false, order: orderOf(third, first) })
     await waitUntil(tape, async () => (await tokenCount()) === 4)
     expect((await readUpdates(tape)).at(-1)).toMatchObject({ type: 'token', change: 'delisted', address: second.address })
     expect(tape.notes.note(listOrderNote)).toEqual([third.address, first.address])
@@ -256,10 +254,10 @@ describe('the pipeline', () => {
   it('subscribes after a restart to the listed tokens before any list', async () => {
     const { tape, reopen } = await openTape()
     const { lists, events, stop } = await runPipeline(tape)
-    lists.next(completeList(parsedList(apple(), tesla())))
+    lists.next(polledList(parsedList(apple(), tesla())))
     events.next({ type: 'subscribed', addresses: [address] })
     await waitUntil(tape, () => tape.end() > 0)
-    lists.next(completeList(parsedList(apple())))
+    lists.next(polledList(parsedList(apple())))
     await waitUntil(tape, async () => (await readUpdates(tape)).length === 3)
     await new Promise(setImmediate)
     stop()
@@ -270,7 +268,7 @@ describe('the pipeline', () => {
     const { tape } = await openTape()
     const { lists, events, failure } = await runPipeline(tape)
     tape.writer.append = () => Promise.reject(new Error('disk is full'))
-    lists.next(completeList(parsedList(apple())))
+    lists.next(polledList(parsedList(apple())))
     events.next({ type: 'subscribed', addresses: [address] })
     await new Promise(setImmediate)
     expect(failure()).toMatchObject({ message: 'disk is full' })

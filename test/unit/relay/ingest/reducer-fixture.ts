@@ -1,9 +1,9 @@
 import { expect, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
+import type { SealedBlock } from '../../../../src/relay/chain/blocks/sealed-block.ts'
 import { LogMemory } from '../../../../src/relay/chain/logs/log-memory.ts'
 import { type Log, parseLogs } from '../../../../src/relay/chain/logs/log-parser.ts'
-import type { SealedBlock } from '../../../../src/relay/chain/sealed/settlement-types.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import type { FeedSetting } from '../../../../src/relay/config/feed-settings.ts'
 import { foldBatch, type IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
@@ -12,7 +12,7 @@ import { restoreState } from '../../../../src/relay/ingest/restore-state.ts'
 import type { TestTape } from '../../../support/local-tape.ts'
 import { blockHash, pendingLog, timestampOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
-import { APPLE, apple, NOON, parsedList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
+import { APPLE, apple, NOON, parsedList, polledList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
 
 export type LogPosition = {
   readonly block: number
@@ -48,7 +48,9 @@ export const transactionEvent = (
 ): Extract<ChainEvent, { type: 'logs' }> => ({ type: 'logs', logs, via, receivedAt: NOON })
 
 type SealedChainEvent = Extract<ChainEvent, { type: 'sealed' }>
-type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'addresses' | 'via' | 'timestamp'>> & {
+type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'via' | 'timestamp'>> & {
+  /** The contracts whose logs were read. */
+  readonly addresses?: readonly Hex[]
   readonly newest?: number
   readonly cursor?: number
   readonly restartCursor?: number
@@ -75,27 +77,32 @@ export const sealedEventOfLogs = (
     restartCursor = cursor,
   }: SealedEventOptions = {},
 ): SealedChainEvent => {
-  const block: SealedBlock = { number, hash, timestamp, logs: logs.map((log) => ({ ...log, blockHash: hash })), addresses, via }
+  const sealedLogs = logs.map((log) => ({ ...log, blockHash: hash }))
+  const block: SealedBlock = { number, hash, timestamp, logs: sealedLogs, filters: [{ addresses }], via }
   const cursorAt = (at: number) => ({ number: at, hash: at === number ? hash : null })
-  return { type: 'sealed', blocks: [block], newest, cursor: cursorAt(cursor), restartCursor: cursorAt(restartCursor) }
+  return { type: 'sealed', holes: [], blocks: [block], newest, cursor: cursorAt(cursor), restartCursor: cursorAt(restartCursor) }
 }
 
 /** The same block, but it has more logs, which cannot be read. */
 export const partial = (event: SealedChainEvent): SealedChainEvent => ({
   ...event,
-  blocks: event.blocks.map((block) => ({ ...block, isPartial: true as const })),
+  blocks: event.blocks.map((block) => ({ ...block, unreadable: 1 })),
 })
 
 /** Blocks that cannot be read. All before the block after `cursor` are settled. */
-export const holeEvent = (from: number, to: number, cursor = to): Extract<ChainEvent, { type: 'hole' }> => ({
-  type: 'hole',
-  blocks: { from, to },
-  reason: 'pruned',
+export const holeEvent = (from: number, to: number, cursor = to): SealedChainEvent => ({
+  type: 'sealed',
+  holes: [{ blocks: { from, to }, reason: 'pruned' }],
+  blocks: [],
+  newest: cursor,
   cursor: { number: cursor, hash: null },
   restartCursor: { number: cursor, hash: null },
 })
 
-export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({ type: 'list', tokens: parsedList(...records) })
+export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({
+  type: 'list',
+  list: polledList(parsedList(...records)),
+})
 export const subscribedEvent: IngestEvent = { type: 'subscribed', addresses: [APPLE as Hex, TESLA as Hex] }
 export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): IngestEvent => ({
   type: 'status',
@@ -127,7 +134,7 @@ export const openReducer = async (
   feeds: readonly FeedSetting[] = [],
   worth: Partial<Pick<Parameters<typeof restoreState>[1], 'quotes' | 'hasRegistry' | 'sessionAt'>> = {},
 ) => {
-  const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
+  const counts = { repeated: 0, unlisted: 0 }
   const state = await restoreState(tape, {
     ...{
       navStaleAfterMs: 93_600_000,
@@ -141,7 +148,7 @@ export const openReducer = async (
   const memory = new LogMemory()
   const reduceEvents = (...events: readonly IngestEvent[]) => {
     const reduction = reduceAtOnce(state, foldBatch({ at: clock.now, wallTime: clock.now, events }, memory))
-    for (const name of ['repeated', 'unlisted', 'unreadable'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]
+    for (const name of ['repeated', 'unlisted'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]
     return reduction
   }
   const publish = (...batch: readonly IngestEvent[]) => tape.writer.append(reduceEvents(...batch))

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import { RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/sealed/block-bounds.ts'
+import { RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/blocks/block-bounds.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { restartPointNote } from '../../../../src/relay/ingest/restore-state.ts'
 import { headNote } from '../../../../src/relay/notes/published-notes.ts'
@@ -22,6 +22,8 @@ import {
 } from './reducer-fixture.ts'
 
 const address = APPLE as Hex
+/** The list could not be read. */
+const unreadList: IngestEvent = { type: 'list', list: null }
 const cursorEvent = (number: number): IngestEvent => ({
   type: 'cursor',
   cursor: { number, hash: blockHash(number) },
@@ -50,7 +52,7 @@ describe('a log', () => {
 
   it('of a delisted token is not published', async () => {
     const { publish, openedTape } = await openListed()
-    await publish({ type: 'list', tokens: [] })
+    await publish(listEvent())
     await publish(pendingLogEvent({ block: 5, address }), sealedEvent(5, [{ address }]))
     expect(await publishedKeys(openedTape.tape)).toEqual([])
   })
@@ -106,12 +108,6 @@ describe('an event', () => {
     expect(openedTape.tape.notes.note(headNote)).toMatchObject({ safe: 90, finalized: null })
   })
 
-  it('of unreadable logs is counted', async () => {
-    const { publish, counts } = await openListed()
-    expect(await publish({ type: 'unreadable', count: 3 })).toEqual([])
-    expect(counts.unreadable).toBe(3)
-  })
-
   it('of a head only raises the head beside the tape', async () => {
     const { publish, openedTape } = await openListed()
     await publish({ type: 'head', sealed: 100, pending: 101, timestamp: null })
@@ -124,10 +120,8 @@ describe('an event', () => {
   it('of a failed list makes a NAV stale once it is too old', async () => {
     const { publish, clock } = await openListed()
     clock.now += 30 * 3_600_000
-    expect(await publish({ type: 'list', tokens: null })).toMatchObject([
-      { type: 'nav', nav: { state: 'stale' }, before: { state: 'fresh' } },
-    ])
-    expect(await publish({ type: 'list', tokens: null })).toEqual([])
+    expect(await publish(unreadList)).toMatchObject([{ type: 'nav', nav: { state: 'stale' }, before: { state: 'fresh' } }])
+    expect(await publish(unreadList)).toEqual([])
   })
 })
 
@@ -138,9 +132,7 @@ describe('a restart of the reducer', () => {
     const tokens = new Map(state.tokens)
     const again = await crash()
     expect(again.state.tokens).toEqual(tokens)
-    expect(
-      await again.publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent, { type: 'list', tokens: null }),
-    ).toEqual([])
+    expect(await again.publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent, unreadList)).toEqual([])
   })
 
   it('lists an awaited token once its logs are subscribed to', async () => {
@@ -186,7 +178,8 @@ describe('a restart of the reducer', () => {
     const block = sealedEvent(101, [...positions(300, 600, 2n), ...positions(600, 1_200)])
     for (const writtenParts of [1, 2, 3]) {
       const { publish, publishParts, crash, openedTape } = await openListed()
-      await publish(statusEvent('pendingLogs'), cursorEvent(100), announced)
+      await publish(statusEvent('pendingLogs'), cursorEvent(100))
+      expect(await publishParts(2, announced)).toEqual([500, 100])
       expect(await publishParts(writtenParts, block)).toEqual([500, 500, 201].slice(0, writtenParts))
       const { publishParts: again, state } = await crash()
       expect(state.restartCursor?.number).toBe(writtenParts < 3 ? 100 : 101)

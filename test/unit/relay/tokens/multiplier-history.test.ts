@@ -3,7 +3,6 @@ import {
   addHole,
   addLogChange,
   addReportedChange,
-  currentMultiplier,
   dropUnsealedMultiplierChanges,
   isSameDouble,
   type MultiplierChange,
@@ -48,7 +47,7 @@ describe('a multiplier', () => {
       '1',
       '2',
     ])
-    expect(currentMultiplier(history)).toEqual({ value: '2', source: 'log', scheduled: null })
+    expect(multiplierAt(history, null)).toEqual({ value: '2', source: 'log', scheduled: null })
   })
 
   it('takes the exact value before the first log from that log', () => {
@@ -59,17 +58,17 @@ describe('a multiplier', () => {
   it('takes all digits from the contract, also for the time before the call where the list has the same number', () => {
     const history = multiplierFrom('1.0005379395763694', reportedChange(5, 'call', '1.000537939576369481'))
     expect(valueAt(history, 4)).toBe('1.000537939576369481')
-    expect(currentMultiplier(history)).toMatchObject({ value: '1.000537939576369481', source: 'call' })
+    expect(multiplierAt(history, null)).toMatchObject({ value: '1.000537939576369481', source: 'call' })
     expect(valueAt(multiplierFrom('1', reportedChange(5, 'call', '4')), 4)).toBe('1')
   })
 
   it('keeps the exact value of a log where the list rounds it', () => {
     const exact = logChange(5, 1, { from: '1', to: '1.000537939576369481' })
-    expect(currentMultiplier(multiplierFrom('1', exact, reportedChange(6, 'list', '1.0005379395763694')))).toMatchObject({
+    expect(multiplierAt(multiplierFrom('1', exact, reportedChange(6, 'list', '1.0005379395763694')), null)).toMatchObject({
       value: '1.000537939576369481',
       source: 'log',
     })
-    expect(currentMultiplier(multiplierFrom('1', exact, reportedChange(6, 'list', '2')))).toMatchObject({
+    expect(multiplierAt(multiplierFrom('1', exact, reportedChange(6, 'list', '2')), null)).toMatchObject({
       value: '2',
       source: 'list',
     })
@@ -108,7 +107,7 @@ describe('a multiplier', () => {
   })
 
   it('is unknown again if only the list had it and drops it', () => {
-    expect(currentMultiplier(multiplierFrom('1', reportedChange(4, 'list', null)))).toEqual({
+    expect(multiplierAt(multiplierFrom('1', reportedChange(4, 'list', null)), null)).toEqual({
       value: null,
       source: null,
       scheduled: null,
@@ -119,7 +118,7 @@ describe('a multiplier', () => {
     const many = Array.from({ length: 200 }, (_, block) => logChange(block, 0, { to: String(block + 2) }))
     const history = multiplierFrom('1', ...many)
     expect(history.changes.length).toBeLessThanOrEqual(64)
-    expect(currentMultiplier(history).value).toBe('201')
+    expect(multiplierAt(history, null).value).toBe('201')
     expect(valueAt(history, 199)).toBe('200')
   })
 })
@@ -134,7 +133,7 @@ describe('a schedule', () => {
     const history = multiplierFrom('1', schedule, cancellation(6))
     expect(pendingSchedules(history)).toEqual([])
     expect(valueAt(markApplied(history), 9)).toBe('1')
-    expect(currentMultiplier(history).scheduled).toBeNull()
+    expect(multiplierAt(history, null).scheduled).toBeNull()
   })
 
   it('is pending again where its cancellation was not sealed', () => {

@@ -10,7 +10,6 @@ import {
   type Round,
   removeRounds,
 } from '../../../../src/relay/tokens/nav-history.ts'
-import { priceOf } from '../../../../src/relay/tokens/price-feeds.ts'
 import { listTime, NOON } from './stock-records.ts'
 
 // `nav-history-random.test.ts` holds the history to a model. Here is what the model does not draw.
@@ -71,10 +70,6 @@ describe('a round', () => {
     const newer = withRounds(history, log(102, { phase: 3, updatedAt: timeAt(0) }))
     expect(currentNav(newer, listTime).reading.price).toBe('102')
     expect(currentNav(removeRounds(history, keys(100)), listTime).reading.updatedAt).toBe(timeAt(-1))
-  })
-
-  it('has a price with all digits', () => {
-    expect([32_430_140_000n, -1n, 0n].map((answer) => priceOf(answer, 8))).toEqual(['324.3014', '-0.00000001', '0'])
   })
 })
 

@@ -1,6 +1,15 @@
-import { diffFullList, type ListTiming, markListed } from '../../../../src/relay/tokens/list/list-diff.ts'
+import {
+  delist,
+  diffList,
+  type ListTiming,
+  listedAddresses,
+  markListed,
+  type TokenTable,
+} from '../../../../src/relay/tokens/list/list-diff.ts'
 import { type ListedToken, parseList } from '../../../../src/relay/tokens/list/list-parser.ts'
+import type { PolledList } from '../../../../src/relay/tokens/list/list-poller.ts'
 import type { Token } from '../../../../src/relay/tokens/token.ts'
+import type { ChangedToken } from '../../../../src/relay/tokens/token-drafts.ts'
 
 /** A record of the list. */
 export type StockRecord = Record<string, unknown>
@@ -44,11 +53,25 @@ export function parseText(text: string) {
   return { tokens: [...tokens.values()], skipped }
 }
 
+/** A whole list, as the poller emits it. */
+export const polledList = (tokens: readonly ListedToken[], partial = false): PolledList => ({
+  ...{ tokens, partial },
+  order: tokens.map(({ address }) => address),
+})
+
+/** The changes of the known tokens by a whole list. */
+export function changesOfList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): readonly ChangedToken[] {
+  const listed = new Set(list.map(({ address }) => address))
+  const missing = listedAddresses(table).filter((address) => !listed.has(address))
+  return [...diffList(table, list, timing), ...delist(table, missing, timing)]
+}
+
 /** The listed token of a record. */
 export function tokenOf(record: StockRecord | string = apple()): Token {
-  const [awaited] = diffFullList(new Map(), parsedList(record), listTime).tokens
+  const [awaited] = diffList(new Map(), parsedList(record), listTime)
   if (!awaited) throw new Error('no token')
-  const [token] = markListed(new Map([[awaited.address, awaited]]), [awaited.address], listTime).tokens.slice(-1)
-  if (!token) throw new Error('not listed')
-  return token
+  const { address } = awaited.after
+  const [listed] = markListed(new Map([[address, awaited.after]]), [address], listTime)
+  if (!listed) throw new Error('not listed')
+  return listed.after
 }

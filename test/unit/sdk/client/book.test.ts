@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { book, type StockState } from '../../../../src/sdk/client/book.ts'
-import type { StreamItem } from '../../../../src/sdk/client/stream-item.ts'
+import type { StreamItem } from '../../../../src/sdk/client/stream-types.ts'
 import { gap } from './fake-relay.ts'
 
 const A = '0xa'

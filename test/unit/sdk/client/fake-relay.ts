@@ -2,9 +2,7 @@ import { setImmediate as settlePromises } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { OpenConnection } from '../../../../src/sdk/client/connection-openers.ts'
 import type { Http } from '../../../../src/sdk/client/http-requests.ts'
-import type { StreamOptions } from '../../../../src/sdk/client/options.ts'
-import type { StreamItem } from '../../../../src/sdk/client/stream-item.ts'
-import type { StreamState, TransportName } from '../../../../src/sdk/client/stream-state.ts'
+import type { StreamItem, StreamOptions, StreamState, TransportName } from '../../../../src/sdk/client/stream-types.ts'
 import { type StreamSource, UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
 
 type Events = Parameters<OpenConnection>[1]

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { StreamOptions } from '../../../../src/sdk/client/options.ts'
+import type { StreamOptions } from '../../../../src/sdk/client/stream-types.ts'
 import { UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
 import { FakeRelay, gap, heartbeat, nav, readFrom, snapshot } from './fake-relay.ts'
 

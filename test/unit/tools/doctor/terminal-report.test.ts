@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { expect, it } from 'vitest'
 import type { Examination } from '../../../../src/tools/doctor/examination.ts'
 import { examinationText, showProgress } from '../../../../src/tools/doctor/terminal-report.ts'
+import { withColours, withoutColours } from '../../../../src/tools/terminal-colours.ts'
 
 const examination: Examination = {
   verdict: { ok: true, source: 'poll', reason: 'refused', message: 'poll, reason refused: why', advice: 'change it' },
@@ -14,7 +15,7 @@ const examination: Examination = {
 }
 
 it('an examination is one line for each finding, with a word beside the sign, and a group for each upstream', () => {
-  expect(examinationText(examination, { isColoured: false })).toBe(`node  https://one.example
+  expect(examinationText(examination, withoutColours)).toBe(`node  https://one.example
   ✓ ok   reach        answers in 3 ms
   - skip block time   not known
 
@@ -33,15 +34,15 @@ the relay can run on these
 
 it('a text from an upstream neither moves the cursor nor changes the direction', () => {
   const finding = { id: 'list.tokens', target: 'https://one.example', state: 'ok', message: 'A\u202eB\u001b[2J\n\u009bC' } as const
-  const text = examinationText({ ...examination, findings: [{ ...finding, advice: '\u2067D\r' }] }, { isColoured: false })
+  const text = examinationText({ ...examination, findings: [{ ...finding, advice: '\u2067D\r' }] }, withoutColours)
   expect(text).toContain('A\ufffdB\ufffd[2J\ufffd\ufffdC\n')
   expect(text).toContain('→ \ufffdD\ufffd\n')
 })
 
 it('colours change nothing but the colours', () => {
-  const coloured = examinationText(examination, { isColoured: true })
+  const coloured = examinationText(examination, withColours)
   expect(coloured).toContain('\u001b[31m✗ fail\u001b[0m')
-  expect(stripVTControlCharacters(coloured)).toBe(examinationText(examination, { isColoured: false }))
+  expect(stripVTControlCharacters(coloured)).toBe(examinationText(examination, withoutColours))
 })
 
 it('progress is shown on a terminal only, and removed at the end', () => {

@@ -1,7 +1,7 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import type { Pool, VenueKind } from '../../../../../src/relay/chain/pools/pool.ts'
+import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
 import { PoolReader } from '../../../../../src/relay/chain/pools/pool-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
@@ -20,7 +20,7 @@ const V4_LIQUIDITY_SLOT = '0xe0bd038dd88e642e8692ded9e96f721e04ed86fd3efa1ac49e2
 const MIN = 4295128739n
 const MAX = 1461446703485210103287273052203988822378723970342n
 
-const poolOf = (kind: VenueKind, fields: Partial<Pool> = {}): Pool => ({
+const poolOf = (kind: Pool['kind'], fields: Partial<Pool> = {}): Pool => ({
   token: apple,
   kind,
   id: kind === 'uniswap_v4' ? v4Id : address,

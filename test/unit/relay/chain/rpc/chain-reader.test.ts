@@ -20,16 +20,16 @@ const openReader = () => {
     chain,
     reader,
     header: (block: Parameters<typeof reader.header>[0]) => reader.header(block),
-    logsOf: (number = HEAD, addresses = [apple]) => reader.logsByHash(blockAt(number), addresses),
-    logsBetween: (from: number, to: number | 'pending', addresses = [apple]) => reader.logsInRange(from, to, addresses),
+    logsOf: (number = HEAD, addresses = [apple]) => reader.logsByHash(blockAt(number), [{ addresses }]),
+    logsBetween: (from: number, to: number | 'pending', addresses = [apple]) => reader.logsInRange(from, to, [{ addresses }]),
   }
 }
 
 type Read = (reader: ChainReader, addresses: readonly Hex[]) => Promise<Logs | null>
 const reads: readonly (readonly [string, Read])[] = [
-  ['of a block', (reader, addresses) => reader.logsByHash(blockAt(HEAD), addresses)],
-  ['of a range', (reader, addresses) => reader.logsInRange(HEAD - 9, HEAD, addresses)],
-  ['up to the pending block', (reader, addresses) => reader.logsInRange(HEAD, 'pending', addresses)],
+  ['of a block', (reader, addresses) => reader.logsByHash(blockAt(HEAD), [{ addresses }])],
+  ['of a range', (reader, addresses) => reader.logsInRange(HEAD - 9, HEAD, [{ addresses }])],
+  ['up to the pending block', (reader, addresses) => reader.logsInRange(HEAD, 'pending', [{ addresses }])],
 ]
 
 describe('the header of a block', () => {
@@ -110,7 +110,7 @@ describe('a node that refuses a filter with more than two addresses', () => {
   const addresses = [1, 2, 3, 4, 5].map((nth): Hex => `0x${String(nth).padStart(40, '0')}`)
   it.each<(typeof reads)[number]>([
     ...reads,
-    ['to compare', (reader, list) => reader.logsIfCountsDiffer(new Map(), HEAD - 9, HEAD, list, neverAborted)],
+    ['to compare', (reader, list) => reader.logsIfCountsDiffer(new Map(), HEAD - 9, HEAD, [{ addresses: list }], neverAborted)],
   ])('is asked for the logs %s in parts, and refuses only once', async (_, read) => {
     const { chain, reader } = openReader()
     for (const address of addresses) chain.addLog(HEAD, address)
@@ -210,8 +210,8 @@ describe('a long list of logs', () => {
   const readerOf = (answer: unknown) => new ChainReader(async () => answer)
 
   it('is read in parts, like a short one', async () => {
-    const short = await readerOf(wireLogs).logsInRange(4, 6, [apple])
-    expect(await readerOf(longAnswer()).logsInRange(4, 6, [apple])).toEqual(short)
+    const short = await readerOf(wireLogs).logsInRange(4, 6, [{ addresses: [apple] }])
+    expect(await readerOf(longAnswer()).logsInRange(4, 6, [{ addresses: [apple] }])).toEqual(short)
     expect(short.logs).toHaveLength(4)
   })
 
@@ -219,12 +219,12 @@ describe('a long list of logs', () => {
     const text = `${JSON.stringify(wireLogs).slice(0, -9)}]`
     const failure = new UpstreamError('unreadable', 'the answer is not JSON-RPC')
     const answer = new UnparsedLogs(Buffer.from(text), () => Promise.reject(failure), 300)
-    await expect(readerOf(answer).logsInRange(4, 6, [apple])).rejects.toMatchObject({ kind: 'unreadable' })
+    await expect(readerOf(answer).logsInRange(4, 6, [{ addresses: [apple] }])).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
   it('stops with the signal', async () => {
     const controller = new AbortController()
-    const reading = readerOf(longAnswer()).logsInRange(4, 6, [apple], controller.signal)
+    const reading = readerOf(longAnswer()).logsInRange(4, 6, [{ addresses: [apple] }], controller.signal)
     controller.abort()
     await expect(reading).rejects.toBe(controller.signal.reason)
   })
@@ -237,7 +237,7 @@ describe('a long list of logs', () => {
     ['logs of a block that had none', { 6: 0 }, true],
   ])('with %s is read or only counted', async (_, counts, isRead) => {
     const expected = new Map(Object.entries(counts).map(([block, count]) => [blockHash(Number(block)), count]))
-    const read = (answer: unknown) => readerOf(answer).logsIfCountsDiffer(expected, 4, 6, [apple], neverAborted)
+    const read = (answer: unknown) => readerOf(answer).logsIfCountsDiffer(expected, 4, 6, [{ addresses: [apple] }], neverAborted)
     expect((await read(longAnswer()))?.logs.length).toBe(isRead ? 4 : undefined)
     expect((await read(wireLogs))?.logs).toHaveLength(4)
   })

@@ -23,14 +23,21 @@ describe('a backfill', () => {
   })
 
   it('moves the cursor with each page, even an empty one, finally to the newest block', async () => {
-    const { chain, settledEvents, ranges, add, advance } = openBackfill()
+    const { chain, settledEvents, sealed, add, advance } = openBackfill()
     chain.rangeBound = 1_000
     add(1, 2_500)
-    expect(ranges.cursor).toEqual({ number: 0, hash: null })
+    expect(sealed.cursor()).toEqual({ number: 0, hash: null })
     await advance(0)
     expect(settledEvents.cursors()).toEqual([1_000, 2_000, 10_000])
     const cursor = { number: 10_000, hash: chain.hashOf(10_000) }
-    expect(settledEvents.all.at(-1)).toEqual({ type: 'sealed', blocks: [], newest: 10_000, cursor, restartCursor: cursor })
+    expect(settledEvents.all.at(-1)).toEqual({
+      type: 'sealed',
+      holes: [],
+      blocks: [],
+      newest: 10_000,
+      cursor,
+      restartCursor: cursor,
+    })
   })
 
   it('keeps the cursor at the lowest unread block', async () => {
@@ -86,10 +93,9 @@ describe('a backfill', () => {
     const unreadable = { ...chain.nodeLogOf(other), data: '0x1' }
     add(1, 100)
     await advance(1_500)
-    expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
     expect(settledEvents.holes()).toEqual(['50-50 unreadable'])
     expect(settledEvents.logKeys()).toEqual([log, other].map(keyOf))
-    expect(settledEvents.blocks()).toMatchObject([{ number: 50, isPartial: true }, { number: 60 }])
+    expect(settledEvents.blocks()).toMatchObject([{ number: 50, unreadable: 2 }, { number: 60 }])
   })
 })
 

@@ -208,10 +208,10 @@ describe('a recheck of settled blocks', () => {
   })
 
   it('ignores logs of tokens that were listed after the block was settled', async () => {
-    const { chain, settledEvents, list, seal } = openRecheck()
+    const { chain, settledEvents, listAddresses, seal } = openRecheck()
     chain.addLog(HEAD + 1, tesla)
     await seal(1)
-    list.addresses = [...list.addresses, tesla]
+    listAddresses([apple, tesla])
     await seal(7)
     expect(settledEvents.logKeys()).toEqual([])
     expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 8))
@@ -228,7 +228,7 @@ describe('a recheck of settled blocks', () => {
     }
     await seal(1)
     expect(settledEvents.logKeys()).toEqual([keyOf(gone)])
-    expect(settledEvents.blocks()[0]?.addresses).toEqual([apple, tesla])
+    expect(settledEvents.blocks()[0]?.filters).toEqual([{ addresses: [apple, tesla] }])
     await seal(1)
     expect(settledEvents.logKeys().slice(1)).toEqual([gone, log].map(keyOf))
   })

@@ -1,9 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/blocks/block-bounds.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
-import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
-import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { findForkPoint, findRollbackTarget } from '../../../../../src/relay/chain/sealed/rollback-target.ts'
+import {
+  addBlock,
+  addUnread,
+  noBlocks,
+  rollBackTo,
+  type SettledBlocks,
+} from '../../../../../src/relay/chain/sealed/settled-blocks.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { range } from './sealed-chain-fixture.ts'
 
@@ -13,11 +19,14 @@ const { signal } = new AbortController()
 /** Settled blocks, and the current chain. */
 const openSettled = (from: number, to: number) => {
   const chain = new FakeChain(HEAD)
-  const recentBlocks = new RecentBlocks()
-  for (const number of range(from, to))
-    recentBlocks.add(number, { hash: chain.hashOf(number), logCount: 0, addresses: [], settledAt: 0 })
-  const searchBelow = (number: number) => findForkPoint(new ChainReader(chain.request), recentBlocks, number, signal)
-  return { chain, recentBlocks, searchBelow }
+  let blocks = range(from, to)
+    .map((number) => ({ number, hash: chain.hashOf(number), logCount: 0, filters: [], settledAt: 0 }))
+    .reduce(addBlock, noBlocks(null))
+  const change = (next: (before: SettledBlocks) => SettledBlocks) => {
+    blocks = next(blocks)
+  }
+  const searchBelow = (number: number) => findForkPoint(new ChainReader(chain.request), blocks, number, signal)
+  return { chain, blocks: () => blocks, change, searchBelow }
 }
 
 describe('the fork point', () => {
@@ -49,17 +58,17 @@ describe('the fork point', () => {
     ['stands above one that is canonical', 10, HEAD - 3],
     ['lies above one that is replaced', 500, HEAD - 600],
   ])('is the block of unknown hash that %s, or below it', async (_, depth, expected) => {
-    const { chain, recentBlocks, searchBelow } = openSettled(HEAD, HEAD)
-    recentBlocks.rollBackTo({ number: HEAD - 600, hash: chain.hashOf(HEAD - 600) })
-    recentBlocks.addUnread({ number: HEAD - 100, hash: chain.hashOf(HEAD - 100) })
-    recentBlocks.addUnread({ number: HEAD - 3, hash: null })
+    const { chain, change, searchBelow } = openSettled(HEAD, HEAD)
+    change((before) => rollBackTo(before, { number: HEAD - 600, hash: chain.hashOf(HEAD - 600) }))
+    change((before) => addUnread(before, { number: HEAD - 100, hash: chain.hashOf(HEAD - 100) }))
+    change((before) => addUnread(before, { number: HEAD - 3, hash: null }))
     chain.reorganise(depth)
     expect(await searchBelow(HEAD)).toEqual({ number: expected, hash: chain.hashOf(expected) })
   })
 
   it('is the block of unknown hash that has none below it', async () => {
-    const { chain, recentBlocks, searchBelow } = openSettled(HEAD - 1, HEAD)
-    recentBlocks.addUnread({ number: HEAD - 1, hash: null })
+    const { chain, change, searchBelow } = openSettled(HEAD - 1, HEAD)
+    change((before) => addUnread(before, { number: HEAD - 1, hash: null }))
     chain.reorganise(5)
     expect(await searchBelow(HEAD)).toEqual({ number: HEAD - 1, hash: chain.hashOf(HEAD - 1) })
   })
@@ -88,19 +97,19 @@ describe('a rollback', () => {
     ['of a safe block and recent ones loses nothing', 1_010, HEAD - 200, null],
     ['of a safe block and older ones loses what the ledger forgot', 1_500, HEAD - 200, { from: HEAD - 1_499, to: HEAD - 1_024 }],
   ])('%s', async (_, depth, safe, lost) => {
-    const { chain, recentBlocks } = openSettled(oldest, HEAD)
+    const { chain, blocks } = openSettled(oldest, HEAD)
     chain.reorganise(depth)
-    const target = await findRollbackTarget(new ChainReader(chain.request), recentBlocks, { number: HEAD, safe }, signal)
+    const target = await findRollbackTarget(new ChainReader(chain.request), blocks(), { number: HEAD, safe }, signal)
     expect(target.lost).toEqual(lost)
     expect(target.to.number).toBeLessThanOrEqual(lost ? lost.to : HEAD - depth)
     expect(chain.requests.length).toBeLessThan(40)
   })
 
   it('on a node without old blocks loses nothing above the fork point', async () => {
-    const { chain, recentBlocks } = openSettled(oldest, HEAD)
+    const { chain, blocks } = openSettled(oldest, HEAD)
     chain.reorganise(1_500)
     chain.override = ({ params }) => (Number(params[0]) < HEAD - 2_000 ? null : undefined)
-    const target = await findRollbackTarget(new ChainReader(chain.request), recentBlocks, { number: HEAD, safe: 0 }, signal)
+    const target = await findRollbackTarget(new ChainReader(chain.request), blocks(), { number: HEAD, safe: 0 }, signal)
     expect(target).toEqual({ to: { number: HEAD - 2_000, hash: null }, lost: null })
   })
 })

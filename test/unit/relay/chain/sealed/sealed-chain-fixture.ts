@@ -1,11 +1,14 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
+import { WakeUp } from '../../../../../src/lib/async-loop.ts'
 import type { Hex } from '../../../../../src/lib/hex.ts'
+import type { Cursor, OpenKey, OpenKeys, SealedBlock } from '../../../../../src/relay/chain/blocks/sealed-block.ts'
 import { Header, isSealed, type SealedHeader } from '../../../../../src/relay/chain/rpc/block-header.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
-import type { Cursor } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
-import { SealedChain } from '../../../../../src/relay/chain/sealed/sealed-chain.ts'
-import type { OpenKey, OpenKeys, SealedBlock, SettlementEvent } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
+import { learn } from '../../../../../src/relay/chain/sealed/learn.ts'
+import { cursorOf, isKnown, type SealedState, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
+import { settleChain } from '../../../../../src/relay/chain/sealed/settle-chain.ts'
+import type { SealedEvidence, SettlementEvent } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain, type RpcRequest } from '../fake-chain.ts'
 import { apple, keyOf, txHash } from '../node-json.ts'
@@ -38,8 +41,8 @@ export const sealedHeader = (value: unknown): SealedHeader => {
   return header
 }
 
-/** The events of settling, with views for tests. */
-export class SettledEvents {
+/** The events of settling without suspicions, with views for tests. */
+class SettledEvents {
   readonly all: SettlementEvent[] = []
 
   ofType<Type extends SettlementEvent['type']>(type: Type): readonly Extract<SettlementEvent, { type: Type }>[] {
@@ -59,7 +62,8 @@ export class SettledEvents {
   }
 
   holes(): readonly string[] {
-    return this.ofType('hole').map(({ blocks: { from, to }, reason }) => `${from}-${to} ${reason}`)
+    const holes = this.ofType('sealed').flatMap((event) => event.holes)
+    return holes.map(({ blocks: { from, to }, reason }) => `${from}-${to} ${reason}`)
   }
 
   /** Where a restart continues. */
@@ -106,23 +110,41 @@ export const openSealedBlocks = ({
   openKeys.sealedInPreviousRun = sealedInPreviousRun
   const settledEvents = new SettledEvents()
   const warnings: string[] = []
-  const list = { addresses: [apple] as readonly Hex[] }
-  const sealed = new SealedChain({
+  const changed = new WakeUp()
+  let state = startSealed({ cursor: cursor ?? null, began, safe, openKeys, silenceMs: 3_000 })
+  const change = (next: (before: SealedState) => SealedState) => {
+    state = next(state)
+    changed.notify()
+  }
+  const receive = (evidence: SealedEvidence) =>
+    change((before) => {
+      const [next, events] = learn(before, evidence, clock.now())
+      for (const event of events) if (event.type !== 'finality' && !('isSuspected' in event)) settledEvents.all.push(event)
+      return next
+    })
+  const listAddresses = (addresses: readonly Hex[]) => receive({ type: 'listed', filters: [{ addresses }] })
+  listAddresses([apple])
+  receive({ type: 'began', cursor: { number: HEAD, hash: chain.hashOf(HEAD) } })
+  const subscription = settleChain({
     node: new ChainReader(chain.request),
     confirmChain: chain.confirmChain,
     openKeys,
-    addresses: () => list.addresses,
-    cursor: cursor ?? null,
-    began,
-    safe,
+    state: () => state,
+    changed,
     backfillLimitMs,
-    silenceMs: 3_000,
     clock,
     warn: (kind) => warnings.push(kind),
-  })
-  if (!cursor) sealed.begin({ number: HEAD, hash: chain.hashOf(HEAD) })
-  const subscription = sealed.follow().subscribe((event) => settledEvents.all.push(event))
+  }).subscribe(receive)
   onTestFinished(() => subscription.unsubscribe())
+  const sealed = {
+    receiveHead: (header: SealedHeader, isPushed = false) => receive({ type: 'head', header, isPushed }),
+    markSafe: (block: SealedHeader) => receive({ type: 'finality', stage: 'safe', block }),
+    retract: (number: number, hash: Hex | null) => receive({ type: 'removed', number, hash }),
+    knows: (header: Header) => isKnown(state, header),
+    settled: () => state.blocks.newest,
+    cursor: () => cursorOf(state),
+    head: () => state.target,
+  }
   const advance = (ms: number) => advanceClock(clock, ms)
   const announceHead = (block = chain.head) => sealed.receiveHead(sealedHeader(chain.headerOf(block)))
   return {
@@ -130,7 +152,9 @@ export const openSealedBlocks = ({
     openKeys,
     settledEvents,
     warnings,
-    list,
+    change,
+    receive,
+    listAddresses,
     sealed,
     clock,
     subscription,

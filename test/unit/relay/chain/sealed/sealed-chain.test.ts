@@ -11,13 +11,14 @@ describe('settling', () => {
     expect(settledEvents.all).toEqual([
       {
         type: 'sealed',
+        holes: [],
         blocks: [
           {
             number: HEAD + 1,
             hash,
             timestamp: timestampOf(HEAD + 1),
             logs: [expect.objectContaining({ key: keyOf({ block: HEAD + 1 }), blockHash: hash })],
-            addresses: [apple],
+            filters: [{ addresses: [apple] }],
             via: 'sealed',
           },
         ],
@@ -55,15 +56,15 @@ describe('settling', () => {
   })
 
   it('starts once, even after a block with unknown hash', async () => {
-    const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
-    expect(sealed.begin({ number: HEAD - 100, hash: null })).toBe(false)
+    const { chain, settledEvents, receive, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
+    receive({ type: 'began', cursor: { number: HEAD - 100, hash: null } })
     chain.head = HEAD + 2
     announceHead()
     await advance(0)
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
   })
 
-  it('finally counts unreadable logs, and reports a hole before it emits the other transactions', async () => {
+  it('finally counts unreadable logs, and reports a hole with the other transactions', async () => {
     const { chain, settledEvents, seal, advance } = openSealedBlocks()
     const [log, other] = [chain.addLog(HEAD + 1), chain.addLog(HEAD + 1)]
     // What an unreadable log means for the others of its transaction is unknown.
@@ -72,13 +73,10 @@ describe('settling', () => {
       method === 'eth_getLogs' ? [sealedLog(log), sealedLog(other), unreadable, unreadable] : undefined
     await seal(1)
     await advance(1_500)
-    expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
     expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 1} unreadable`])
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, isPartial: true }])
-    expect(settledEvents.all.map(({ type }) => type)).toEqual(['unreadable', 'hole', 'sealed'])
-    // Only with its logs is it settled: a restart reads it again.
-    expect(settledEvents.cursors()).toEqual([HEAD, HEAD + 1])
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, unreadable: 2 }])
+    expect(settledEvents.cursors()).toEqual([HEAD + 1])
   })
 
   it('emits no logs beside one that cannot be read and names no transaction', async () => {
@@ -87,7 +85,7 @@ describe('settling', () => {
     chain.override = ({ method }) => (method === 'eth_getLogs' ? [{ data: '0x1' }, sealedLog(log), null] : undefined)
     await seal(1)
     await advance(1_500)
-    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, isPartial: true, logs: [] }])
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, unreadable: 2, logs: [] }])
   })
 
   it('keeps up with the chain on a node slower than the block time', async () => {

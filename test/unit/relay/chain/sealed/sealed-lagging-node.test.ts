@@ -37,15 +37,15 @@ describe('a block without logs', () => {
   })
 
   it('is read again for the new list when the list changes meanwhile', async () => {
-    const { chain, settledEvents, announceHead, advance, list } = openSealedBlocks()
+    const { chain, settledEvents, announceHead, advance, listAddresses } = openSealedBlocks()
     chain.delayMs = 100
     const log = chain.addLog(HEAD + 1, tesla)
     chain.head = HEAD + 1
     announceHead()
     await advance(50)
-    list.addresses = [apple, tesla]
+    listAddresses([apple, tesla])
     await advance(1_000)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-    expect(settledEvents.blocks().map(({ addresses }) => addresses)).toEqual([[apple, tesla]])
+    expect(settledEvents.blocks().map(({ filters }) => filters)).toEqual([[{ addresses: [apple, tesla] }]])
   })
 })

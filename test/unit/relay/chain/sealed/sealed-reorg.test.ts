@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/blocks/block-bounds.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
 import { blockHash, keyOf, word } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-chain-fixture.ts'
 
@@ -33,7 +33,7 @@ describe('a reorganisation', () => {
     expect(settledEvents.cursors()).toEqual(range(start, HEAD + 101))
     expectCanonical({ chain, settledEvents })
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
-    expect(sealed.settled).toEqual({ number: HEAD + 101, hash: chain.hashOf(HEAD + 101) })
+    expect(sealed.settled()).toEqual({ number: HEAD + 101, hash: chain.hashOf(HEAD + 101) })
   })
 
   it.each<[string, number, number, (opened: Opened, old: Parameters<Opened['sealed']['retract']>[1]) => unknown]>([
@@ -64,7 +64,7 @@ describe('a reorganisation', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
     expect(settledEvents.blockNumbers().at(-1)).toBe(chain.head)
     expectCanonical(opened)
-    expect(sealed.head?.number).toBe(chain.head)
+    expect(sealed.head()?.number).toBe(chain.head)
     await seal(3)
     expect(settledEvents.blockNumbers().slice(-3)).toEqual(range(HEAD + newHead + 1, HEAD + newHead + 3))
   })
@@ -157,7 +157,7 @@ describe('a reorganisation deeper than the recent blocks', () => {
     await seal(1)
     expect(sorted(settledEvents.logKeys())).toEqual(sorted(logs.map(keyOf)))
     expect(settledEvents.holes()).toEqual(holes)
-    expect(settledEvents.all.slice(0, 2).map(({ type }) => type)).toEqual(['reorg', holes.length > 0 ? 'hole' : 'sealed'])
+    expect(settledEvents.all.slice(0, 2).map(({ type }) => type)).toEqual(['reorg', 'sealed'])
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1)
   })
 })
@@ -170,7 +170,7 @@ describe('a hash that differs from the settled one', () => {
     await advance(5_000)
     expect(settledEvents.all).toEqual([])
     expect(chain.requests.length).toBe(requestCount)
-    expect(sealed.head?.number).toBe(HEAD + 10)
+    expect(sealed.head()?.number).toBe(HEAD + 10)
   })
 
   it.each([

@@ -23,9 +23,13 @@ const started = (fields: Partial<SourceState> = {}): SourceState => ({
 const after = (state: SourceState, evidence: readonly Evidence[], at = AT): SourceState =>
   evidence.reduce((reached, piece) => next(reached, piece, at), state)
 
-const links = ['none', 'opening', 'down', 'refused', 'pushing', 'leaving'] as const
-const trusts = ['unproven', 'proven', 'silent', 'behind', 'no_pending'] as const
-const views = ['unknown', 'shown', 'missing', 'behind'] as const
+/** Every name of a type: a list that lacks one, or has another, does not compile. */
+const namesOf = <Name extends string>(names: Readonly<Record<Name, true>>) => Object.keys(names) as Name[]
+const links = namesOf<SourceState['link']>({
+  ...{ none: true, opening: true, down: true, refused: true, pushing: true, leaving: true },
+})
+const trusts = namesOf<SourceState['trust']>({ unproven: true, proven: true, silent: true, behind: true, no_pending: true })
+const views = namesOf<SourceState['pending']>({ unknown: true, shown: true, missing: true, behind: true })
 const statuses = ['preconfirmed', 'behind', 'latest', 'null'] as const
 
 /** Polls of the pending block that have shown nothing for long enough: the next one counts. */
@@ -133,31 +137,45 @@ describe('evidence', () => {
     started({ link: 'pushing', settled: HEAD + 2, requestedAt: AT - 10_000, lagsSince: AT - 9_000, gap: lastingGap }),
     [{ type: 'heads_live' }, ...missed.slice(0, 2)],
   )
-  it.each<[Evidence, readonly (keyof SourceState)[]]>([
-    [{ type: 'tick' }, []],
-    [{ type: 'live', subscription: 'pendingLogs' }, ['missed']],
-    [{ type: 'live', subscription: 'logs' }, []],
-    [{ type: 'heads_live' }, ['linkHead']],
-    [{ type: 'refused' }, ['link', 'missed']],
-    [{ type: 'down', isRefused: false }, ['link', 'missed', 'linkHead']],
-    [{ type: 'pushed', newest: HEAD + 1 }, ['missed', 'trust']],
-    [{ type: 'pushed_late' }, ['missed']],
-    [{ type: 'settled', number: HEAD + 1, logs: 1 }, ['missed']],
-    [{ type: 'reorg' }, ['missed']],
-    [{ type: 'head', number: HEAD + 1, via: 'link' }, ['headReadAt', 'linkHead']],
-    [{ type: 'head', number: HEAD + 1, via: 'poll' }, ['headReadAt', 'linkHead']],
-    [{ type: 'progress', head: HEAD + 1, settled: HEAD + 1 }, ['head', 'settled', 'headAt', 'settledAt', 'lagsSince']],
-    [{ type: 'pending', status: 'preconfirmed' }, ['pending', 'gap', 'trust']],
-    [{ type: 'polled_logs', newest: HEAD + 1, closesGap: false }, ['missed']],
-    [{ type: 'requested' }, []],
-    [{ type: 'answered' }, ['requestedAt', 'mayLagUntil']],
-    [{ type: 'polling', poll: 'pending' }, ['pendingPolledAt']],
-    [{ type: 'polling', poll: 'head' }, ['headPolledAt']],
-    [{ type: 'head_wanted' }, ['headPolledAt']],
-    [{ type: 'probed' }, ['probedAt']],
-    [{ type: 'left', what: 'link' }, ['leftAt', 'link']],
-    [{ type: 'left', what: 'endpoint' }, ['leftAt']],
-  ])('%j changes %j alone', (evidence, fields) => {
+  /** The fields that each piece of evidence changes. A new type of evidence does not compile without its row. */
+  type Row<Type> = readonly [Omit<Extract<Evidence, { type: Type }>, 'type'>, readonly (keyof SourceState)[]]
+  const changes: { readonly [Type in Evidence['type']]: readonly Row<Type>[] } = {
+    tick: [[{}, []]],
+    live: [
+      [{ subscription: 'pendingLogs' }, ['missed']],
+      [{ subscription: 'logs' }, []],
+    ],
+    heads_live: [[{}, ['linkHead']]],
+    refused: [[{}, ['link', 'missed']]],
+    down: [[{ isRefused: false }, ['link', 'missed', 'linkHead']]],
+    pushed: [[{ newest: HEAD + 1 }, ['missed', 'trust']]],
+    pushed_late: [[{}, ['missed']]],
+    settled: [[{ number: HEAD + 1, logs: 1 }, ['missed']]],
+    reorg: [[{}, ['missed']]],
+    head: [
+      [{ number: HEAD + 1, via: 'link' }, ['headReadAt', 'linkHead']],
+      [{ number: HEAD + 1, via: 'poll' }, ['headReadAt', 'linkHead']],
+    ],
+    progress: [[{ head: HEAD + 1, settled: HEAD + 1 }, ['head', 'settled', 'headAt', 'settledAt', 'lagsSince']]],
+    pending: [[{ status: 'preconfirmed' }, ['pending', 'gap', 'trust']]],
+    polled_logs: [[{ newest: HEAD + 1, closesGap: false }, ['missed']]],
+    requested: [[{}, []]],
+    answered: [[{}, ['requestedAt', 'mayLagUntil']]],
+    polling: [
+      [{ poll: 'pending' }, ['pendingPolledAt']],
+      [{ poll: 'head' }, ['headPolledAt']],
+    ],
+    head_wanted: [[{}, ['headPolledAt']]],
+    probed: [[{}, ['probedAt']]],
+    left: [
+      [{ what: 'link' }, ['leftAt', 'link']],
+      [{ what: 'endpoint' }, ['leftAt']],
+    ],
+  }
+  const rows = Object.entries(changes).flatMap(([type, ofType]) =>
+    ofType.map(([fields, changed]) => [{ type, ...fields } as Evidence, changed] as const),
+  )
+  it.each(rows)('%j changes %j alone', (evidence, fields) => {
     const reached = next(busy, evidence, AT + 1)
     const names = Object.keys(busy) as (keyof SourceState)[]
     expect(names.filter((name) => JSON.stringify(text(reached[name])) !== JSON.stringify(text(busy[name]))).sort()).toEqual(

@@ -1,9 +1,9 @@
 import { BehaviorSubject, type Observable, ReplaySubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
+import type { Cursor } from '../../../../../src/relay/chain/blocks/sealed-block.ts'
 import type { LinkInputs } from '../../../../../src/relay/chain/link/reconnecting-link.ts'
 import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
-import type { Cursor } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { type ChainEvent, source } from '../../../../../src/relay/chain/source/source.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
@@ -54,6 +54,7 @@ export const openSource = ({
   const reconnectTimes: number[] = []
   const leaveTimes: number[] = []
   const openKeys = new FakeOpenKeys()
+  let unreadable = 0
   const link = (inputs: LinkInputs): Observable<LinkSignal> => {
     inputs.addresses.subscribe(lists)
     inputs.probes.subscribe(() => probeTimes.push(clock.now()))
@@ -79,6 +80,9 @@ export const openSource = ({
     backfillLimitMs: 3_600_000,
     clock,
     warn: (kind) => warnings.push(kind),
+    onUnreadable: (count) => {
+      unreadable += count
+    },
   }).subscribe((event) => received.push(event))
   onTestFinished(() => subscription.unsubscribe())
   const ofType = <Type extends ChainEvent['type']>(type: Type) =>
@@ -106,6 +110,8 @@ export const openSource = ({
     advance,
     emit,
     head,
+    /** Number of messages and logs that could not be read. */
+    unreadable: () => unreadable,
     /** The pre-confirmed logs. */
     pendingLogs: () => ofType('logs').flatMap(({ logs, via }) => logs.map(({ key }) => `${key} ${via}`)),
     sealedBlocks: () => ofType('sealed').flatMap(({ blocks }) => blocks),

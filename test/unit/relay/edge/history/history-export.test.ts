@@ -5,7 +5,7 @@ import { constants, gunzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openExport } from '../../../../../src/relay/edge/history/history-export.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
-import type { StreamServices } from '../../../../../src/relay/edge/live/edge-context.ts'
+import type { EdgeContext } from '../../../../../src/relay/edge/live/edge-context.ts'
 import type { Tape } from '../../../../../src/relay/tape/tape.ts'
 import type { TestTape } from '../../../../support/local-tape.ts'
 import { token } from '../../tape/update-drafts.ts'
@@ -16,26 +16,27 @@ import { queryAt, tokenNotes } from './history-fixture.ts'
 /** More megabytes than the kernel buffers for a client that does not read. */
 const MANY_MESSAGES = 40
 const MEGABYTE = 1_000_000
+/** More bytes than a line of these tests has beside its text. */
+const LINE_REST_BYTES = 10_000
 
 /** A server of exports over a tape that the test writes; `answers` are its responses in order of their start. */
 async function openExportServer(wrapTape?: (tape: TestTape) => TestTape) {
   const innerEdge = openEdge()
   await innerEdge.tape.append([], tokenNotes)
   const outerEdge = wrapTape ? openEdge({ existingTape: wrapTape(innerEdge.tape) }) : innerEdge
-  const { context: edge, clock, hub, tape } = outerEdge
+  const { context: edge, clock, hub, clients, beat, tape } = outerEdge
   const answers: ServerResponse[] = []
   const warnings: unknown[] = []
-  const streams: StreamServices = {
-    ...{ edge, random: () => 0.5, createConnectionId: () => String(answers.length) },
-    ...{ clientAddressOf: ({ headers }) => String(headers.from ?? 'here'), compression: false, authorize: () => null, keys: null },
+  const context: EdgeContext = {
+    ...edge,
+    clientAddressOf: ({ headers }) => String(headers.from ?? 'here'),
     warn: (_, detail) => warnings.push(detail),
-    countRefusal: () => {},
   }
   const workQueue = new LongWorkQueue()
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { searchParams } = new URL(incoming.url ?? '', 'http://localhost')
     const query = await queryAt(clock.now, tape, Object.fromEntries(searchParams))
-    openExport(streams, workQueue, { incoming, outgoing, query })
+    openExport(context, workQueue, { incoming, outgoing, query })
     answers.push(outgoing)
   }
   const server = createServer((incoming, outgoing) => {
@@ -59,7 +60,7 @@ async function openExportServer(wrapTape?: (tape: TestTape) => TestTape) {
       outgoingRequest.end()
       onTestFinished(() => void outgoingRequest.destroy())
     })
-  return { tape, clock, hub, answers, warnings, port, openRequest }
+  return { tape, clock, hub, clients, beat, answers, warnings, port, openRequest }
 }
 
 /** The same over more than a client's buffers hold. */
@@ -91,7 +92,7 @@ const waitUntil = async (condition: () => boolean) => {
 
 describe('a history export', () => {
   it('sends every update in the bytes of the tape and ends properly', async () => {
-    const { tape, openRequest, hub } = await openExportServer()
+    const { tape, openRequest, clients } = await openExportServer()
     await tape.append(Array.from({ length: 450 }, (_, index) => transferAt({ index })))
     const answer = await openRequest()
     expect(answer.headers).toMatchObject({
@@ -101,9 +102,9 @@ describe('a history export', () => {
       'access-control-allow-origin': '*',
       'transfer-encoding': 'chunked',
     })
-    expect(hub.listenerCount('ndjson')).toBe(1)
+    expect(clients.count(['ndjson'])).toBe(1)
     expect(await readAll(answer)).toEqual({ text: await linesOf(tape), complete: true })
-    await waitUntil(() => hub.listenerCount('ndjson') === 0)
+    await waitUntil(() => clients.count(['ndjson']) === 0)
   })
 
   it('waits for a reader that pauses, holds little memory, and continues when it reads', async () => {
@@ -124,13 +125,13 @@ describe('a history export', () => {
   })
 
   it('is cut off when its reader takes nothing for a minute, not when it takes a little', async () => {
-    const { openRequest, answers, clock, hub } = await openLongExport()
+    const { openRequest, answers, clock, beat } = await openLongExport()
     const answer = await openRequest()
     const [outgoing] = answers
     const taken = () => (outgoing?.socket?.bytesWritten ?? 0) - (outgoing?.writableLength ?? 0)
     await waitUntil(() => outgoing?.writableNeedDrain === true)
     for (let minute = 0; minute < 3; minute += 1) {
-      await hub.sendHeartbeats()
+      await beat()
       const before = taken()
       // Reads until the kernel has taken more.
       while (taken() === before) {
@@ -140,16 +141,26 @@ describe('a history export', () => {
       await waitUntil(() => outgoing?.writableNeedDrain === true)
       clock.now += 55_000
     }
-    await hub.sendHeartbeats()
+    await beat()
     expect(outgoing?.destroyed).toBe(false)
     // A read that was under way may take some more bytes.
     for (let minute = 0; minute < 3; minute += 1) {
       await new Promise((resolve) => setImmediate(resolve))
       clock.now += 60_000
-      await hub.sendHeartbeats()
+      await beat()
     }
     expect(outgoing?.destroyed).toBe(true)
     expect((await readAll(answer)).complete).toBe(false)
+  })
+
+  it('counts the lines that its reader has not taken when it is cut', async () => {
+    const { openRequest, answers, clients } = await openLongExport()
+    await openRequest()
+    await waitUntil(() => answers[0]?.writableNeedDrain === true)
+    clients.drain()
+    const sent = clients.measureSent().get('ndjson')
+    expect(sent?.bytes).toBeGreaterThan(0)
+    expect(sent?.messages).toBeGreaterThanOrEqual((sent?.bytes ?? 0) / (MEGABYTE + LINE_REST_BYTES))
   })
 
   it('runs twice at a time for one address, without delay for others', async () => {
@@ -189,12 +200,12 @@ describe('a history export', () => {
   })
 
   it('stops when its reader is gone', async () => {
-    const { openRequest, answers, hub } = await openLongExport()
+    const { openRequest, answers, clients } = await openLongExport()
     const answer = await openRequest()
     const [outgoing] = answers
     await waitUntil(() => outgoing?.writableNeedDrain === true)
     answer.destroy()
-    await waitUntil(() => outgoing?.destroyed === true && hub.listenerCount('ndjson') === 0)
+    await waitUntil(() => outgoing?.destroyed === true && clients.count(['ndjson']) === 0)
     // Its replay slot is free again.
     const others = await Promise.all([openRequest('limit=3'), openRequest('limit=3')])
     expect((await Promise.all(others.map(readAll))).map(({ complete }) => complete)).toEqual([true, true])

@@ -1,6 +1,8 @@
-import { readHistoryQuery } from '../../../../../src/relay/edge/history/history-query.ts'
+import { readPage } from '../../../../../src/relay/edge/history/history-page.ts'
+import { type HistoryQuery, readHistoryQuery } from '../../../../../src/relay/edge/history/history-query.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
 import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
+import type { MatchedContext } from '../../../../../src/relay/edge/select/matched-reader.ts'
 import type { TestTape } from '../../../../support/local-tape.ts'
 import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
 import type { ArbitrarySelection } from '../arbitrary-tape.ts'
@@ -21,7 +23,14 @@ export async function openNamedEdge(bounds: { readonly bound?: number; readonly 
   return edge
 }
 
-export const historyReaderOf = (tape: TestTape) => ({ tape, workQueue: new LongWorkQueue(), isGone: () => false })
+export const historyReaderOf = (tape: TestTape, { nextSlice: pause } = new LongWorkQueue()) => ({
+  tape,
+  pause,
+  isGone: () => false,
+})
+
+export const readPageOf = (tape: TestTape, query: HistoryQuery, reading: Partial<MatchedContext> = {}) =>
+  readPage({ ...historyReaderOf(tape), ...reading }, tape.epoch, query)
 
 /** The query that these URL parameters make at this time. */
 export function queryAt(now: number, tape: TestTape, parameters: QueryParameters) {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../../../../src/protocol/refusal.ts'
-import { readPage } from '../../../../../src/relay/edge/history/history-page.ts'
 import { pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
-import { historyReaderOf, idOf, openNamedEdge, type QueryParameters, queryAt } from './history-fixture.ts'
+import { idOf, openNamedEdge, type QueryParameters, queryAt, readPageOf } from './history-fixture.ts'
 
 /** The time of the first update below; each next one is a second later. */
 const START_MS = Date.parse('2026-11-20T14:00:00.000Z')
@@ -19,7 +18,7 @@ async function openTape() {
   /** The positions on the page, oldest first. */
   const positionsOf = async (parameters: QueryParameters) => {
     const query = await queryAt(START_MS + 6_500, tape, parameters)
-    const { texts, next } = await readPage(historyReaderOf(tape), query)
+    const { texts, next } = await readPageOf(tape, query)
     expect(next).toBeNull()
     const positions = texts.map((text) => idOf(text).slice(tape.epoch.length + 1))
     return query.order === 'asc' ? positions : positions.toReversed()
@@ -106,7 +105,7 @@ describe('a range by time', () => {
     for (const draft of drafts) await tape.append([draft])
     expect(tape.oldest()).toBe(4)
     const idsSince = async (since: string) => {
-      const { texts } = await readPage(historyReaderOf(tape), await queryAt(START_MS, tape, { since }))
+      const { texts } = await readPageOf(tape, await queryAt(START_MS, tape, { since }))
       return texts.map(idOf)
     }
     const [spared, ...kept] = [1, 5, 6].map((seq) => `${tape.epoch}.${seq}`)

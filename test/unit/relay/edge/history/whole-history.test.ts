@@ -103,7 +103,7 @@ describe('a whole export', () => {
     await tape.append(transfers(300))
     const workQueue = new LongWorkQueue()
     const slow = await Promise.all(
-      Array.from({ length: 100 }, async () => readAll({ ...historyReaderOf(tape), workQueue }, await queryAt(at, tape, {}))),
+      Array.from({ length: 100 }, async () => readAll(historyReaderOf(tape, workQueue), await queryAt(at, tape, {}))),
     )
     await Promise.all(slow.map((reading) => reading.next()))
     expect(await workQueue.run('here', async () => 'done')).toBe('done')

@@ -7,8 +7,8 @@ const routes = Object.values(routeTable)
 const rpcRoute: NodeRoute = { id: 'rpc', handle: async () => {} }
 
 function openTestApp(nodeRoutes: readonly NodeRoute[] = [rpcRoute]) {
-  const streams = { edge: { current: {}, now: Date.now }, authorize: () => null }
-  return openApp({ streams, nodeRoutes } as never)
+  const context = { current: {}, now: Date.now, authorize: () => null }
+  return openApp({ context, nodeRoutes } as never)
 }
 
 const fetchFrom = (app: ReturnType<typeof openTestApp>, method: string, path: string) =>
@@ -48,9 +48,9 @@ describe('the routes', () => {
 
   it('that fail are answered with 500 without the cause, which is logged', async () => {
     const warnings: unknown[] = []
-    const streams = { edge: { current: {} }, warn: (...warning: unknown[]) => warnings.push(warning) }
+    const context = { current: {}, warn: (...warning: unknown[]) => warnings.push(warning) }
     const loadDocuments = () => Promise.reject(new Error('no such file'))
-    const app = openApp({ streams, nodeRoutes: [], loadDocuments } as never)
+    const app = openApp({ context, nodeRoutes: [], loadDocuments } as never)
     expect((await fetchFrom(app, 'GET', '/unknown')).status).toBe(404)
     expect(warnings).toEqual([])
     const response = await fetchFrom(app, 'GET', '/openapi.json')

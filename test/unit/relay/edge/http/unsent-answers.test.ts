@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { TcpConnections } from '../../../../../src/relay/edge/http/tcp-connections.ts'
 import { UnsentAnswers } from '../../../../../src/relay/edge/http/unsent-answers.ts'
-import { ByteBudget } from '../../../../../src/relay/edge/limits/byte-budget.ts'
+import { Budget } from '../../../../../src/relay/edge/limits/budget.ts'
 
 const ANSWER = Buffer.alloc(100_000)
 /** Room for four answers of one client, and six of all. */
@@ -12,7 +12,7 @@ const [PER_CLIENT_BYTES, ALL_BYTES] = [450_000, 650_000]
 
 /** A server whose answers are counted, each for the client that its path names. */
 async function openCountingServer() {
-  const budget = new ByteBudget(ALL_BYTES, PER_CLIENT_BYTES)
+  const budget = new Budget(ALL_BYTES, PER_CLIENT_BYTES)
   const answers = new UnsentAnswers(() => {}, budget)
   const bounds = { idleBoundMs: 60_000, bound: 10, maxPerAddress: () => 10, trustedProxies: undefined, countRefusal() {} }
   const connections = new TcpConnections(bounds, answers)

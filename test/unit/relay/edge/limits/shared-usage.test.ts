@@ -2,10 +2,9 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { nextTurn } from '../../../../../src/lib/turns.ts'
-import { ConnectionLimits } from '../../../../../src/relay/edge/limits/connection-limits.ts'
+import { RateLimiter } from '../../../../../src/relay/edge/limits/rate-limiter.ts'
 import { SharedUsage } from '../../../../../src/relay/edge/limits/shared-usage.ts'
-import { RateLimiter } from '../../../../../src/relay/gateway/rate-limiter.ts'
+import { clientAt, openClients } from '../clients/test-clients.ts'
 
 /** The counts of two workers, and of the process that forgets them. */
 function openUsages() {
@@ -21,16 +20,14 @@ function openUsages() {
 describe('limits that several processes share', () => {
   it('bound the connections of an address and of all, until one of them leaves', () => {
     const [, ...workers] = openUsages().usages
-    const [one, other] = workers.map(
-      (sharedUsage) => new ConnectionLimits({ maxClients: 3, maxClientsPerAddress: 2, sharedUsage }),
-    ) as [ConnectionLimits, ConnectionLimits]
-    const [first, second] = [{ address: 'a' }, { address: 'a' }]
-    expect([one.add(first), other.add(second)]).toEqual([null, null])
-    expect([one.add({ address: 'a' }), other.exceededLimit('a')]).toEqual(['too_many_connections', 'too_many_connections'])
-    expect(one.add({ address: 'b' })).toBeNull()
-    expect(other.add({ address: 'c' })).toBe('full')
-    one.remove(first)
-    expect([other.exceededLimit('a'), other.exceededLimit('c')]).toEqual([null, null])
+    const [one, other] = workers.map((sharedUsage) => openClients({ maxClients: 3, maxClientsPerAddress: 2, sharedUsage }))
+    const [first, second] = [clientAt('a'), clientAt('a')]
+    expect([one?.add(first), other?.add(second)]).toEqual([null, null])
+    expect([one?.add(clientAt('a')), other?.refusal('a')?.reason]).toEqual(['too_many_connections', 'too_many_connections'])
+    expect(one?.add(clientAt('b'))).toBeNull()
+    expect(other?.add(clientAt('c'))).toBe('full')
+    one?.remove(first)
+    expect([other?.refusal('a'), other?.refusal('c')]).toEqual([null, null])
   })
 
   it('forget what a process counted that is gone', () => {
@@ -58,24 +55,12 @@ describe('limits that several processes share', () => {
     expect(one.takeRate('a', (now) => ({ all: 1, logs: 1, at: now }))).toBe(true)
   })
 
-  it('leave each of two processes one replay of an address at a time', async () => {
-    const limits = new ConnectionLimits({ maxClients: 5, maxClientsPerAddress: 3, workers: 2 })
-    const [first, second] = [{ address: 'a' }, { address: 'a' }]
-    for (const client of [first, second]) limits.add(client)
-    const release = await limits.acquireReplaySlot(first)
-    let isGranted = false
-    const granted = limits.acquireReplaySlot(second).then(() => {
-      isGranted = true
-    })
-    await nextTurn()
-    expect(isGranted).toBe(false)
-    release()
-    await granted
-  })
-
   it('bound the requests of an address', () => {
     const [, ...workers] = openUsages().usages
-    const [one, other] = workers.map((shared) => new RateLimiter(1, shared)) as [RateLimiter, RateLimiter]
+    const [one, other] = workers.map((shared) => new RateLimiter({ perSecond: 1, atOnce: 100, shared })) as [
+      RateLimiter,
+      RateLimiter,
+    ]
     const sixty = Array.from({ length: 60 }, () => 'eth_chainId')
     expect([one.take('a', sixty, 0), other.take('a', sixty, 0), other.take('b', sixty, 0)]).toEqual([0, 20_000, 0])
     expect(other.take('a', sixty.slice(0, 40), 0)).toBe(0)

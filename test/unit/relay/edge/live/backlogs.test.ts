@@ -2,85 +2,27 @@ import { describe, expect, it } from 'vitest'
 import { defaultSelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
 import { Backlogs } from '../../../../../src/relay/edge/live/backlogs.ts'
 import { Listener } from '../../../../../src/relay/edge/live/listener.ts'
-import type { Outlet } from '../../../../../src/relay/edge/transport/socket-outlet.ts'
+import { ManualOutlet, openClients } from '../clients/test-clients.ts'
 
-const BOUND_BYTES = 1_000
-const PATIENCE_MS = 5_000
-
-/** Takes bytes when the test wants it. */
-class ManualOutlet implements Outlet {
-  takenBytes = 0
-  backlog = 0
-
-  write({ length }: Buffer): void {
-    this.backlog += length
-  }
-
-  take(bytes: number): void {
-    this.takenBytes += bytes
-    this.backlog -= bytes
-  }
-
-  async drained(): Promise<void> {}
-
-  ping(): boolean {
-    return false
-  }
-
-  end(): void {}
-
-  cut(): void {}
-}
+const { patience } = openClients()
+const host = { heartbeat: () => null, positionOf: () => null, leave: () => {} }
 
 function openBacklogs() {
-  const clock = { now: 0 }
-  const backlogs = new Backlogs({ maxBacklogBytes: BOUND_BYTES, backlogPatienceMs: PATIENCE_MS, uptime: () => clock.now })
+  const backlogs = new Backlogs(() => 0)
   const listen = () => {
     const outlet = new ManualOutlet()
-    const init = { id: 'one', transport: 'ndjson' as const, address: 'here', heartbeatMs: null, uptime: 0 }
-    return { outlet, listener: new Listener({ ...init, outlet, options: defaultSelectionOptions }) }
+    const init = { id: 'one', transport: 'ndjson' as const, address: 'here', heartbeatMs: null, uptime: 0, patience, host }
+    return { outlet, listener: new Listener({ ...init, outlet, selection: { tokens: null, options: defaultSelectionOptions } }) }
   }
-  /** Writes as a delivery does; false if the listener is too slow. */
-  const write = ({ outlet, listener }: ReturnType<typeof listen>, bytes: Buffer | number): boolean => {
+  /** Writes as a delivery does. */
+  const write = ({ outlet, listener }: ReturnType<typeof listen>, bytes: Buffer | number): void => {
     backlogs.update()
-    if (outlet.backlog > 0 && !backlogs.keepsUp(listener)) return false
     const buffer = typeof bytes === 'number' ? Buffer.allocUnsafeSlow(bytes) : bytes
     outlet.write(buffer)
     backlogs.hold(listener, buffer)
-    return true
   }
-  return { clock, backlogs, listen, write }
+  return { backlogs, listen, write }
 }
-
-describe('a listener', () => {
-  // A step is a time, what the listener takes (-) and is written then (+), and whether it is too slow for that.
-  it.each([
-    ['at the bound keeps up for ever', '0 +1000, 60000 +0'],
-    ['over the bound keeps up until its patience is over', '0 +1001, 4999 +1, 5000 +1 slow'],
-    ['that was below the bound in between begins anew', '0 +5000, 4000 -4000 +4000, 8999 +1, 9000 +1 slow'],
-    ['that took everything in between begins anew', '0 +5000, 4000 -5000 +5000, 8999 +1, 9000 +1 slow'],
-    ['that takes much and stays over the bound is too slow', '0 +5000, 3000 -3000 +3000, 6000 -3000 +1 slow'],
-    ['may have 16 times the bound at once', '0 +16000, 1 +1'],
-    ['with more than that is too slow at once', '0 +16001, 1 +1 slow'],
-  ])('%s', (_, steps) => {
-    const { clock, listen, write } = openBacklogs()
-    const one = listen()
-    for (const step of steps.split(', ')) {
-      const [, at, taken, written, slow] = /^(\d+)(?: -(\d+))? \+(\d+)( slow)?$/.exec(step) ?? []
-      clock.now = Number(at)
-      one.outlet.take(Number(taken ?? 0))
-      expect(write(one, Number(written)), step).toBe(slow === undefined)
-    }
-  })
-
-  it('may leave a replay unread', () => {
-    const { clock, listen, write } = openBacklogs()
-    const one = listen()
-    one.outlet.write(Buffer.alloc(100_000))
-    one.listener.markCaughtUp()
-    for (clock.now = 0; clock.now < 60_000; clock.now += 1_000) expect(write(one, 10)).toBe(true)
-  })
-})
 
 describe('what many listeners wait for', () => {
   it('is held once, until the last of them took it', () => {

@@ -2,10 +2,10 @@ import { expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { transports } from '../../../../../src/protocol/transports.ts'
 import { encode } from '../../../../../src/relay/edge/transport/encode-message.ts'
-import type { Outlet } from '../../../../../src/relay/edge/transport/socket-outlet.ts'
 import { apple } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 import { transferAt } from '../fact-drafts.ts'
+import { QuietOutlet } from '../quiet-outlet.ts'
 
 /** What a delivery costs, in counts instead of times, which are the same on every machine. */
 
@@ -13,22 +13,14 @@ const LISTENERS = 10_000
 const BURST = 20
 const MESSAGE_CHARS = 1_000
 
-/** A socket that takes everything at once, and counts. */
-class CountingOutlet implements Outlet {
-  readonly backlog = 0
-  readonly takenBytes = 0
+class CountingOutlet extends QuietOutlet {
   writes = 0
   last: Buffer | null = null
 
-  write(bytes: Buffer): void {
+  override write(bytes: Buffer): void {
     this.writes += 1
     this.last = bytes
   }
-
-  drained = (): Promise<void> => Promise.resolve()
-  ping = (): boolean => false
-  end(): void {}
-  cut(): void {}
 }
 
 /** A transfer whose message has about a thousand characters. */

@@ -259,15 +259,7 @@ describe('a WebSocket that is live in the sealed view', () => {
     const { tape, context } = openTestEdge({ bound: 2 })
     await tape.append([], notesOfTokens([{ address: apple, symbol: 'AAPLc', isin: null, formerSymbols: [] }]))
     const outlet = new RecordingOutlet(2_000)
-    const services = {
-      random: () => 0.5,
-      createConnectionId: () => 'one',
-      clientAddressOf: () => 'here',
-      authorize: () => null,
-      keys: null,
-    }
-    const streams = { edge: context, ...services, compression: false, warn() {}, countRefusal() {} }
-    const session = new WebSocketSession(Object.assign(outlet, { receivePong: () => true }) as never, 'here', 'none', streams)
+    const session = new WebSocketSession(Object.assign(outlet, { receivePong: () => true }) as never, 'here', 'none', context)
     session.open(new URLSearchParams('symbols=*&stage=sealed&snapshot=false'), '', null)
     const sentTypes = () => [...outlet.writes.join('').matchAll(/\{"type":"(\w+)"/g)].map(([, type]) => type)
     while (sentTypes().at(-1) !== 'live') await yieldToEventLoop()
@@ -276,7 +268,7 @@ describe('a WebSocket that is live in the sealed view', () => {
     await tape.append(facts)
     outlet.write(Buffer.alloc(2_000))
     await tape.append([sealOf(facts)])
-    session.onMessage('{"type":"list","req":1}')
+    session.onMessage(Buffer.from('{"type":"list","req":1}'), false)
     outlet.drain()
     while (sentTypes().at(-1) !== 'subscribed') await yieldToEventLoop()
     expect(sentTypes().slice(before)).toEqual(['gap', 'transfer', 'seal', 'live', 'subscribed'])
@@ -285,18 +277,18 @@ describe('a WebSocket that is live in the sealed view', () => {
 
 describe('a listener with a backlog', () => {
   it('is let go as soon as its connection closes', async () => {
-    const { tape, hub, listen } = openTestEdge()
+    const { tape, beat, listen } = openTestEdge()
     const { started, outlet, leave } = listen({ roomBytes: 1_000 })
     await started
     await tape.append(Array.from({ length: 30 }, (_, block) => holeDraft(block)))
     const backlog = vi.spyOn(outlet, 'backlog', 'get')
-    await hub.sendHeartbeats()
+    await beat()
     expect(backlog).toHaveBeenCalled()
     // A closed socket has none.
     backlog.mockReturnValue(0)
     leave()
     backlog.mockClear()
-    await hub.sendHeartbeats()
+    await beat()
     expect(backlog).not.toHaveBeenCalled()
   })
 
@@ -305,11 +297,11 @@ describe('a listener with a backlog', () => {
     const [stuck, slow] = [0, 1].map(() => edge.listen({ roomBytes: 3_000 }))
     await Promise.all([stuck?.started, slow?.started])
     await edge.tape.append(Array.from({ length: 30 }, (_, block) => holeDraft(block)))
-    await edge.hub.sendHeartbeats()
+    await edge.beat()
     for (let second = 0; second < 61; second += 1) {
       edge.clock.now += 1_000
       slow?.outlet.takeSome()
-      await edge.hub.sendHeartbeats()
+      await edge.beat()
     }
     expect(stuck?.outlet.messages.at(-1)).toMatchObject({ type: 'bye', reason: 'too_slow' })
     expect(slow?.outlet.messages.at(-1)).toMatchObject({ type: 'hole' })

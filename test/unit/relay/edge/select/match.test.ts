@@ -75,11 +75,11 @@ describe('a selection that changes', () => {
     const { listener, outlet, started } = listen({ tokens: [apple, tesla], options: { types: ['transfer'] } })
     await started
     await tape.append([small, transferAt({ address: tesla })])
-    listener.tokens = new Set([tesla])
+    listener.selection = { ...listener.selection, tokens: new Set([tesla]) }
     hub.join(listener)
     await tape.append([retractOf(small)])
-    listener.tokens = new Set([apple, tesla])
-    listener.options = { ...listener.options, min_value: minimum('1000') }
+    const options = { ...listener.selection.options, min_value: minimum('1000') }
+    listener.selection = { tokens: new Set([apple, tesla]), options }
     hub.join(listener)
     await tape.append([retractOf(transferAt({ address: tesla }))])
     expect(outlet.updates.map(({ type }) => type)).toEqual(['transfer', 'transfer'])

@@ -1,12 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
+import { unknownSymbol } from '../../../../../src/relay/edge/limits/refusals.ts'
 import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
-import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/resolve-symbols.ts'
-import { diffFullList } from '../../../../../src/relay/tokens/list/list-diff.ts'
+import { resolveSymbols } from '../../../../../src/relay/edge/select/resolve-symbols.ts'
 import { parseList } from '../../../../../src/relay/tokens/list/list-parser.ts'
 import type { Token } from '../../../../../src/relay/tokens/token.ts'
 import { openLocalTape, type TestTape } from '../../../../support/local-tape.ts'
 import { notesOfTokens } from '../../tape/update-drafts.ts'
+import { changesOfList } from '../../tokens/stock-records.ts'
 
 type ListedToken = { readonly symbol: string; readonly address: Hex; readonly isin?: string }
 
@@ -25,12 +26,12 @@ async function viewOf(...lists: (readonly ListedToken[])[]): Promise<CurrentStat
   let known = new Map<Hex, Token>()
   for (const list of lists) {
     const records = list.map(({ symbol, address, isin }) => ({ symbol, contract_address: address, isin, decimals: 8 }))
-    const { tokens } = diffFullList(known, [...parseList(Buffer.from(JSON.stringify({ tokens: records }))).tokens.values()], {
+    const changes = changesOfList(known, [...parseList(Buffer.from(JSON.stringify({ tokens: records }))).tokens.values()], {
       now: 0,
       navStaleAfterMs: 1_000,
       at: { block: 0, logIndex: 0 },
     })
-    known = new Map([...known, ...tokens.map((token) => [token.address, token] as const)])
+    known = new Map([...known, ...changes.map(({ after }) => [after.address, after] as const)])
   }
   tape = openLocalTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
   await tape.append([], notesOfTokens(known.values()))

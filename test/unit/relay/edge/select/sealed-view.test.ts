@@ -66,7 +66,7 @@ describe('a fact that the tape no longer keeps', () => {
     await started
     await tape.append([status({ at })])
     await tape.append([sealOf([first, second])])
-    while (listener.state !== 'live') await yieldToEventLoop()
+    while (listener.phase.name !== 'live') await yieldToEventLoop()
     expect(tape.find({ key: second.key })).toEqual([])
     expect(summarise(outlet.updates)).toEqual(['seal 4'])
   })
@@ -137,7 +137,7 @@ describe('a replay of the sealed view', () => {
     await tape.append([sealOf(many)])
     const { outlet, listener } = listen({ options: sealedOnly, since: { from: 'start' }, roomBytes: 1_000 })
     const positions = new Set<string | null>()
-    while (listener.state !== 'live') {
+    while (listener.phase.name !== 'live') {
       await yieldToEventLoop()
       if (outlet.publishedLines.length > 0) positions.add(hub.positionOf(listener))
       outlet.drain()
@@ -201,7 +201,7 @@ describe('a live listener of the sealed view that lacks keys whose publication w
     const facts = Array.from({ length: count }, (_, index) => transferAt({ index }))
     for (const fact of facts) await tape.append([fact])
     await tape.append([sealOf(facts)])
-    while (listener.state !== 'live') await yieldToEventLoop()
+    while (listener.phase.name !== 'live') await yieldToEventLoop()
     await tape.append([transferAt({ block: 8 })])
     await tape.append([sealOf([transferAt({ block: 8 })], 8)])
     return linesOf(outlet.messages.slice(3), tape.epoch)
@@ -232,15 +232,15 @@ describe('a live listener of the sealed view that lacks keys whose publication w
 
 describe('a heartbeat in the sealed view', () => {
   it('carries the id of the last seal sent and the count of updates', async () => {
-    const { tape, hub, listen, clock } = openTestEdge()
+    const { tape, beat, listen, clock } = openTestEdge()
     const { outlet, started } = listen({ options: { ...sealedOnly, types: ['transfer'] }, heartbeatMs: 1_000 })
     await started
     await tape.append([first, second])
     clock.now += 1_000
-    await hub.sendHeartbeats()
+    await beat()
     await tape.append([sealOf([first, second])])
     clock.now += 1_000
-    await hub.sendHeartbeats()
+    await beat()
     expect(outlet.messages.filter(({ type }) => type === 'heartbeat')).toMatchObject([
       { id: `${tape.epoch}.2`, sent: 0 },
       { id: `${tape.epoch}.3`, sent: 3 },

@@ -70,11 +70,7 @@ describe('the service status', () => {
     clock.now = noon
     const opened: StatusService[] = []
     const open = async () => {
-      const status = await StatusService.open(
-        context,
-        () => 0,
-        (failure) => expect.unreachable(String(failure)),
-      )
+      const status = await StatusService.open(context, (failure) => expect.unreachable(String(failure)))
       opened.push(status)
       return status
     }

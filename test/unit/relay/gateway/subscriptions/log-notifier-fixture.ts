@@ -48,8 +48,8 @@ export function sealedEvent({
   newest = number,
 }: SealedEventOptions): ChainEvent {
   const hash = hashOf(number, fork)
-  const block = { number, hash, timestamp: timestampOf(number), logs, addresses, via: 'sealed' as const }
-  return { type: 'sealed', blocks: [block], newest, cursor: { number, hash }, restartCursor: { number, hash } }
+  const block = { number, hash, timestamp: timestampOf(number), logs, filters: [{ addresses }], via: 'sealed' as const }
+  return { type: 'sealed', holes: [], blocks: [block], newest, cursor: { number, hash }, restartCursor: { number, hash } }
 }
 
 type LogResult = { blockNumber: string; logIndex: string; data: string; blockHash: string; removed: boolean }

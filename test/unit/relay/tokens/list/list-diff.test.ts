@@ -1,20 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type Draft, Update } from '../../../../../src/protocol/updates.ts'
-import { applyContractAnswer, type TokenReport } from '../../../../../src/relay/tokens/apply-contract-answer.ts'
-import {
-  diffFullList,
-  type ListTiming,
-  markListed,
-  refreshNavs,
-  type TokenChanges,
-} from '../../../../../src/relay/tokens/list/list-diff.ts'
+import { applyContractAnswer } from '../../../../../src/relay/tokens/apply-contract-answer.ts'
+import { type ListTiming, markListed, refreshNavs } from '../../../../../src/relay/tokens/list/list-diff.ts'
 import { addLogChange } from '../../../../../src/relay/tokens/multiplier-history.ts'
 import { featureName } from '../../../../../src/relay/tokens/pause-history.ts'
 import { type Token, withDerivedState } from '../../../../../src/relay/tokens/token.ts'
+import type { ChangedToken } from '../../../../../src/relay/tokens/token-drafts.ts'
 import {
   APPLE,
   apple,
+  changesOfList,
   listTime,
   listTimeAfter,
   NOON,
@@ -31,8 +27,9 @@ const unpaused = { address: APPLE, scheduled: null, paused: null } as const
 /** A token table, and the messages that it publishes as lists arrive. */
 const openTokenTable = () => {
   const tokenTable = new Map<Hex, Token>()
-  const applyChange = ({ drafts, tokens }: TokenChanges): readonly Draft[] => {
-    for (const token of tokens) tokenTable.set(token.address, token)
+  const applyChanges = (changes: readonly ChangedToken[]): readonly Draft[] => {
+    for (const { after } of changes) tokenTable.set(after.address, after)
+    const drafts = changes.flatMap((change) => change.drafts)
     for (const draft of drafts) {
       const update = Update.parse({ ...draft, id: 'a.1', prev: null })
       expect(update).toMatchObject(draft)
@@ -42,15 +39,15 @@ const openTokenTable = () => {
   return {
     tokenTable,
     list: (records: readonly (StockRecord | string)[], now: ListTiming = listTime) =>
-      applyChange(diffFullList(tokenTable, parsedList(...records), now)),
-    subscribe: (addresses: readonly Hex[], now: ListTiming = listTime) => applyChange(markListed(tokenTable, addresses, now)),
-    report: ({ after, drafts }: TokenReport) => applyChange({ drafts, tokens: [after] }),
-    advance: (now: ListTiming) => applyChange(refreshNavs(tokenTable, now)),
+      applyChanges(changesOfList(tokenTable, parsedList(...records), now)),
+    subscribe: (addresses: readonly Hex[], now: ListTiming = listTime) => applyChanges(markListed(tokenTable, addresses, now)),
+    report: (change: ChangedToken) => applyChanges([change]),
+    advance: (now: ListTiming) => applyChanges(refreshNavs(tokenTable, [...tokenTable.keys()], now)),
     /** The messages about one list after another. */
     change: (before: StockRecord | string, after: StockRecord | string, now: ListTiming = listTime) => {
-      applyChange(diffFullList(tokenTable, parsedList(before), listTime))
-      applyChange(markListed(tokenTable, [APPLE], listTime))
-      return applyChange(diffFullList(tokenTable, parsedList(after), now))
+      applyChanges(changesOfList(tokenTable, parsedList(before), listTime))
+      applyChanges(markListed(tokenTable, [APPLE], listTime))
+      return applyChanges(changesOfList(tokenTable, parsedList(after), now))
     },
   }
 }
@@ -168,7 +165,7 @@ describe('a token', () => {
   it.each(['1e400', '-0'])('does not change after a restart because of the number %s, which JSON does not keep', (digits) => {
     const record = JSON.stringify(apple({ total_supply: 'placeholder' })).replace('"placeholder"', digits)
     const token = JSON.parse(JSON.stringify(tokenOf(record)))
-    expect(diffFullList(new Map([[token.address, token]]), parsedList(record), listTime).drafts).toEqual([])
+    expect(changesOfList(new Map([[token.address, token]]), parsedList(record), listTime)).toEqual([{ after: token, drafts: [] }])
   })
 
   it('does not change when only the order of its fields does', () => {

@@ -1,5 +1,0 @@
-/** Characters that move the cursor, or colour or reorder a line. */
-const unsafeCharacters = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/gu
-export const printableText = (text: string): string => text.replace(unsafeCharacters, '\ufffd')
-
-export const oneLine = (text: string): string => text.replace(/\s+/g, ' ')

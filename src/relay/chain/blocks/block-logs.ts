@@ -1,0 +1,148 @@
+import type { SchedulerLike } from 'rxjs'
+import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
+import type { Log, Logs } from '../logs/log-parser.ts'
+import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
+import type { ChainReader } from '../rpc/chain-reader.ts'
+import type { ConfirmChain } from '../rpc/endpoint-pool.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
+import type { OpenKey, OpenKeys, SealedBlock } from './sealed-block.ts'
+
+/** A chain check is valid for this long. An endpoint with an older check is checked before the relay retracts a log. */
+const CONFIRMED_FOR_MS = 60_000
+
+/** The logs of a block are incomplete: a log is missing or cannot be read. */
+export class MissingLogsError extends Error {
+  readonly block: number
+
+  constructor(block: number, what = 'lacks logs of transactions that it may contain') {
+    super(`block ${block} ${what}`)
+    this.block = block
+  }
+}
+
+export type BlockReadContext = {
+  readonly node: ChainReader
+  readonly confirmChain: ConfirmChain
+  readonly openKeys: OpenKeys
+  /** Returns the listed contracts at this moment. */
+  readonly filters: () => readonly ReadFilter[]
+  readonly clock: SchedulerLike
+  readonly signal: AbortSignal
+}
+
+export type BlockReading = Logs & {
+  readonly header: SealedHeader
+  /** The filters when the read began. */
+  readonly listed: readonly ReadFilter[]
+  /** The filters of the request: the listed ones, and those of published keys that they do not match. */
+  readonly filters: readonly ReadFilter[]
+}
+
+/** A block that was read, or the reason for which the relay gives it up. */
+export type BlockResult = BlockReading | (Pick<BlockReading, 'header' | 'listed'> & { readonly holeReason: UpstreamErrorKind })
+
+/** Reads the logs that settle a block. `acceptsMissing`: missing logs count as gone, and unreadable logs are no failure. */
+export async function readBlock(
+  { node, confirmChain, openKeys, filters: listedFilters, clock, signal }: BlockReadContext,
+  header: SealedHeader,
+  acceptsMissing: boolean,
+): Promise<BlockReading> {
+  const answeredSince = clock.now()
+  const listed = listedFilters()
+  const filters = filtersToRead(listed, openKeys.at(header.number))
+  const answer = await readLogs(node, header, filters, signal)
+  if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header.number, 'has logs that cannot be read')
+  // The relay may have published more keys during the read, so the ledger is asked again.
+  if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
+  // The answer lacks a published log. The reason may be that a node of another chain answers under this URL now.
+  if (isRetracting(answer, openKeys.at(header.number)))
+    await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
+  return { ...answer, header, listed, filters }
+}
+
+/** Omits all logs of a transaction with an unreadable log, since the unreadable log could change their meaning. */
+export function settleableLogs({ logs, unreadable, unreadableTxs }: Logs): Pick<SealedBlock, 'logs' | 'unreadable'> {
+  if (!unreadableTxs) return { logs }
+  const isWhole = ({ transactionHash }: Log) => !unreadableTxs.has(null) && !unreadableTxs.has(transactionHash)
+  return { logs: logs.filter(isWhole), unreadable }
+}
+
+/** Returns the listed filters, and what the published keys need that they do not match. */
+export function filtersToRead(listed: readonly ReadFilter[], openKeys: readonly OpenKey[]): readonly ReadFilter[] {
+  const others = openKeys.filter((key) => !matchesAny(listed, key))
+  if (others.length === 0) return listed
+  const [first, ...rest] = listed
+  const contracts = new Set(others.flatMap(({ address, topics }) => (topics ? [] : [address])))
+  const narrow = others.flatMap(({ address, topics }) =>
+    topics ? [{ addresses: [address], topics: topics.map((word) => [word]) }] : [],
+  )
+  return [{ ...first, addresses: [...(first?.addresses ?? []), ...contracts] }, ...rest, ...narrow]
+}
+
+/** Fails if the node does not have the block. */
+export async function readHeader(node: ChainReader, number: number, signal: AbortSignal): Promise<SealedHeader> {
+  const header = await node.header(number, signal)
+  if (!isSealed(header) || header.number !== number) throw new UpstreamError('behind', `no block ${number} yet`)
+  return header
+}
+
+/** Reads the logs of a block by its hash, or by its number if the node does not support hashes. */
+export async function readLogs(
+  node: ChainReader,
+  header: SealedHeader,
+  filters: readonly ReadFilter[],
+  signal: AbortSignal,
+): Promise<Logs> {
+  try {
+    return await node.logsByHash(header, filters, signal)
+  } catch (failure) {
+    if (!isInvalid(failure)) throw failure
+    return readLogsByNumber(node, header, filters, signal)
+  }
+}
+
+/** A lagging node returns no logs for a block that it lacks, so it must also return the header with the expected hash. */
+async function readLogsByNumber(
+  node: ChainReader,
+  { number, hash }: SealedHeader,
+  filters: readonly ReadFilter[],
+  signal: AbortSignal,
+): Promise<Logs> {
+  const answer = await node.logsInRange(number, number, filters, signal).catch((failure: unknown) => {
+    // A node refuses a range of one block as invalid only if the block is above its head, so it lags.
+    throw isInvalid(failure) ? new UpstreamError('behind', failure.message) : failure
+  })
+  const reread = await node.header(number, signal)
+  if (reread?.hash !== hash || answer.logs.some((log) => log.blockHash !== hash))
+    throw new UpstreamError('behind', `block ${number} is not ${hash}`)
+  return answer
+}
+
+/** Whether a published log is retracted because the block lacks it. A block with unreadable logs retracts nothing. */
+function isRetracting({ logs, unreadable }: Logs, published: readonly OpenKey[]): boolean {
+  if (unreadable > 0 || published.length === 0) return false
+  const found = new Map(logs.map(({ key, address }) => [key, address]))
+  return published.some(({ key, address }) => found.get(key) !== address)
+}
+
+/** Fails unless the logs that the answer lacks are gone, because the block lacks their transactions. A node may lag. */
+async function checkMissing(
+  node: ChainReader,
+  { number, hash }: SealedHeader,
+  { logs }: Logs,
+  openKeys: readonly OpenKey[],
+  signal: AbortSignal,
+): Promise<void> {
+  if (openKeys.length === 0) return
+  const returned = new Set(logs.map((log) => log.transactionHash))
+  const missing = openKeys.filter(({ tx }) => !returned.has(tx))
+  if (missing.length === 0) return
+  const reread = await node.header(number, signal)
+  if (reread?.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
+  const included = new Set(reread.transactions)
+  // A block that used gas has transactions, even if the node lists none.
+  const areGone = (included.size > 0 || reread.gasUsed === 0) && missing.every(({ tx }) => !included.has(tx))
+  if (!areGone) throw new MissingLogsError(number)
+}
+
+const isInvalid = (failure: unknown): failure is UpstreamError => failure instanceof UpstreamError && failure.kind === 'invalid'

@@ -1,0 +1,53 @@
+import { backoffMs } from '../../../lib/backoff.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
+import { MissingLogsError } from './block-logs.ts'
+
+/** Limits of the delay after a failed read. Only one relay retries, so it needs no jitter. */
+const BACKOFF = { minMs: 50, maxMs: 2_000 }
+/** Limits of the delay after a read of a block that may lack logs. */
+const MISSING_LOGS_BACKOFF = { minMs: 500, maxMs: 2_000 }
+/** Number of retries of a read that may lack logs, before the missing logs count as gone. */
+const MISSING_LOGS_RETRIES_BOUND = 2
+/** Number of retries of a refused request before its blocks are reported as a hole. */
+const REFUSED_RETRIES_BOUND = 5
+
+export type ReadFailure = UpstreamError | MissingLogsError
+
+/** Any other error is a bug of the relay. */
+export const isReadFailure = (failure: unknown): failure is ReadFailure =>
+  failure instanceof UpstreamError || failure instanceof MissingLogsError
+
+/** The failed reads since the last success, by kind, and by block if logs were missing. */
+export type Failures = {
+  readonly counts: ReadonlyMap<UpstreamErrorKind | number, number>
+  readonly retryAt: number
+  readonly last: ReadFailure | null
+}
+
+export const noFailures: Failures = { counts: new Map(), retryAt: Number.NEGATIVE_INFINITY, last: null }
+
+export function afterFailure({ counts }: Failures, failure: ReadFailure, at: number): Failures {
+  const isMissingLogs = failure instanceof MissingLogsError
+  const kind = isMissingLogs ? failure.block : failure.kind
+  const ofKind = (counts.get(kind) ?? 0) + 1
+  const all = new Map(counts).set(kind, ofKind)
+  const delayMs = isMissingLogs ? backoffMs(MISSING_LOGS_BACKOFF, ofKind) : backoffMs(BACKOFF, sum(all))
+  return { counts: all, retryAt: at + delayMs, last: failure }
+}
+
+export const countOf = ({ counts }: Failures, kind: UpstreamErrorKind | number): number => counts.get(kind) ?? 0
+
+export const isRepeated = ({ counts }: Failures): boolean => sum(counts) > 1
+
+/** Whether logs that the block lacks count as gone, because several reads of it lacked logs. */
+export const acceptsMissing = (failures: Failures, block: number): boolean => countOf(failures, block) >= MISSING_LOGS_RETRIES_BOUND
+
+/** Whether the relay gives up, because the node refused several requests in this way. Failed connections do not count. */
+export const isExhausted = (failures: Failures, failure: unknown): failure is UpstreamError =>
+  failure instanceof UpstreamError && !failure.isRetryable && countOf(failures, failure.kind) >= REFUSED_RETRIES_BOUND
+
+/** Whether an old block counts as pruned after several failures. `behind` is one of them: no node lags that far. */
+export const isPruned = (failures: Failures, failure: unknown): boolean =>
+  failure instanceof UpstreamError && failure.isAnswered && countOf(failures, failure.kind) >= REFUSED_RETRIES_BOUND
+
+const sum = (counts: Failures['counts']): number => [...counts.values()].reduce((total, times) => total + times, 0)

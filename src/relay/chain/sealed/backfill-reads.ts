@@ -1,0 +1,78 @@
+import type { BlockReadContext } from '../blocks/block-logs.ts'
+import { readBlocks, readOldBlock, splitIntoParts } from '../blocks/block-pages.ts'
+import { firstWithLogs } from '../blocks/block-search.ts'
+import { acceptsMissing, type Failures, isExhausted, isPruned } from '../blocks/read-failures.ts'
+import type { BlockRange, SealedBlock } from '../blocks/sealed-block.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
+import type { Found, Hole, ReadOf } from './settlement-types.ts'
+
+/** Reads a page of old blocks. The answer has several parts if the page has many logs. */
+export async function readPage(
+  context: BlockReadContext,
+  failures: Failures,
+  { page, rangeEnd }: ReadOf<'page'>,
+): Promise<readonly Found[]> {
+  const isAccepted = (block: number) => acceptsMissing(failures, block)
+  try {
+    return pageParts(page.to, await readBlocks(context, isAccepted, page))
+  } catch (failure) {
+    context.signal.throwIfAborted()
+    if (isExhausted(failures, failure)) return [{ type: 'unavailable', to: page.to, reason: failure.kind }]
+    if (!(failure instanceof UpstreamError)) throw failure
+    if (failure.kind === 'gone') {
+      const available = await firstWithLogs(context, page.from, rangeEnd)
+      // Another node behind the load balancer has the first block, so the page is retried and there is no hole.
+      if (available <= page.from) throw failure
+      return [{ type: 'unavailable', to: available - 1, reason: 'pruned' }]
+    }
+    // A single block that is too large is read for parts of the list of addresses.
+    if (failure.kind === 'too_large' && page.to === page.from)
+      return pageParts(page.to, [await readOldBlock(context, isAccepted, page.from)])
+    throw failure
+  }
+}
+
+const pageParts = (to: number, blocks: readonly SealedBlock[]): readonly Found[] =>
+  splitIntoParts(blocks, to).map((part) => ({ type: 'page', ...part, holes: [] }))
+
+/** Reports blocks as missing. Those with published keys are still read, if the node has them. */
+export async function readMissing(
+  context: BlockReadContext,
+  failures: Failures,
+  { range, reason }: ReadOf<'missing'>,
+): Promise<readonly Found[]> {
+  const blocks: SealedBlock[] = []
+  const pruned: number[] = []
+  for (const number of context.openKeys.publishedBlocksBetween(range.from, range.to)) {
+    try {
+      blocks.push(await readOldBlock(context, (block) => acceptsMissing(failures, block), number))
+    } catch (failure) {
+      context.signal.throwIfAborted()
+      if (!isPruned(failures, failure)) throw failure
+      pruned.push(number)
+    }
+  }
+  const missing = rangesAround(
+    blocks.map(({ number }) => number),
+    range,
+  )
+  const holes = missing.flatMap((part) => splitAtPruned(part, pruned, reason))
+  return [{ type: 'page', blocks, to: range.to, holes }]
+}
+
+/** Returns the parts of a range that lie between the given blocks, which are in ascending order. */
+function rangesAround(blocks: readonly number[], { from, to }: BlockRange): readonly BlockRange[] {
+  const ends = [...blocks, to + 1]
+  return ends.flatMap((end, index) => {
+    const start = index === 0 ? from : (ends[index - 1] ?? from) + 1
+    return start < end ? [{ from: start, to: end - 1 }] : []
+  })
+}
+
+/** Splits a hole at the highest block that the node pruned: the reason of all blocks up to that one is `pruned`. */
+function splitAtPruned({ from, to }: BlockRange, pruned: readonly number[], reason: string): readonly Hole[] {
+  const last = pruned.findLast((number) => number <= to) ?? -1
+  if (last < from || reason === 'pruned') return [{ blocks: { from, to }, reason }]
+  const rest = last < to ? [{ blocks: { from: last + 1, to }, reason }] : []
+  return [{ blocks: { from, to: last }, reason: 'pruned' }, ...rest]
+}

@@ -1,0 +1,67 @@
+import type { Observable } from 'rxjs'
+import { observe, repeatStep, type WakeUp, wait } from '../../../lib/async-loop.ts'
+import { isReadFailure, isRepeated } from '../blocks/read-failures.ts'
+import { readMissing, readPage } from './backfill-reads.ts'
+import { plan } from './plan.ts'
+import { readRecent } from './recheck-read.ts'
+import type { SealedState } from './sealed-state.ts'
+import { findNewest, findOldest, readDisputed, readIncomplete, readNext, type SettleContext } from './settle-reads.ts'
+import type { Found, Lane, PlannedRead, ReadAnswer } from './settlement-types.ts'
+
+type Options = Omit<SettleContext, 'filters' | 'signal'> & {
+  readonly state: () => SealedState
+  /** Notified of each change of the state. */
+  readonly changed: WakeUp
+}
+
+const warnings = { settle: 'settling_delayed', backfill: 'backfill_delayed', recheck: 'backfill_delayed' } as const
+
+/** Performs the reads of the plan, each lane one at a time. Each emitted answer must be learned before `next` returns. */
+export const settleChain = (options: Options): Observable<ReadAnswer> =>
+  observe((next, signal) => {
+    const { state, changed: wakeUp, clock, warn } = options
+    const context = { ...options, signal, filters: () => state().filters }
+    const step = async (lane: Lane) => {
+      const read = plan(state()).find((planned) => planned.lane === lane)
+      if (!read) return null
+      for (const [index, found] of (await perform(context, state(), read)).entries()) {
+        // Each part gets a turn of the event loop.
+        if (index > 0) await wait(0, clock, signal)
+        next({ read, ...found })
+      }
+      const failures = state().failures[lane]
+      if (isRepeated(failures)) warn(warnings[lane], { reason: String(failures.last) })
+      return Math.max(0, failures.retryAt - clock.now())
+    }
+    return Promise.all(
+      (['settle', 'backfill', 'recheck'] as const).map((lane) => repeatStep(() => step(lane), { wakeUp, clock, signal })),
+    )
+  })
+
+async function perform(context: SettleContext, state: SealedState, read: PlannedRead): Promise<readonly Found[]> {
+  const { failures, blocks } = state
+  try {
+    switch (read.what) {
+      case 'disputed':
+        return [await readDisputed(context, state, read)]
+      case 'incomplete':
+        return [await readIncomplete(context, state, read)]
+      case 'oldest':
+        return [await findOldest(context, state, read)]
+      case 'newest':
+        return [await findNewest(context, state, read)]
+      case 'next':
+        return [await readNext(context, state, read)]
+      case 'page':
+        return await readPage(context, failures.backfill, read)
+      case 'missing':
+        return await readMissing(context, failures.backfill, read)
+      case 'recent':
+        return [await readRecent(context, blocks, read)]
+    }
+  } catch (failure) {
+    context.signal.throwIfAborted()
+    if (!isReadFailure(failure)) throw failure
+    return [{ type: 'failed', failure }]
+  }
+}

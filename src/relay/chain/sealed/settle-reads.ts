@@ -1,0 +1,135 @@
+import type { WriteLine } from '../../log-lines.ts'
+import { type BlockReadContext, type BlockReading, type BlockResult, readBlock, readHeader } from '../blocks/block-logs.ts'
+import { firstWithinAge } from '../blocks/block-search.ts'
+import { acceptsMissing, type Failures, isExhausted, isReadFailure, noFailures } from '../blocks/read-failures.ts'
+import type { Cursor } from '../blocks/sealed-block.ts'
+import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
+import { findRollbackTarget } from './rollback-target.ts'
+import { hashOf, type SealedState } from './sealed-state.ts'
+import type { Found, ReadOf } from './settlement-types.ts'
+
+/** Number of newest blocks that are settled one by one after an outage. Backfill reads the older ones in ranges. */
+const NEWEST_BLOCKS = 64
+
+/** Limit of the age of blocks to catch up on after an outage, in chain time. */
+export type SettleContext = BlockReadContext & { readonly backfillLimitMs: number; readonly warn: WriteLine }
+
+/** Reads the header of a settled block for which a node gave another hash. */
+export async function readDisputed(context: SettleContext, state: SealedState, read: ReadOf<'disputed'>): Promise<Found> {
+  const { node, clock, signal } = context
+  const { number } = read
+  const answeredSince = clock.now()
+  const header = await node.header(number, signal)
+  if (!isSealed(header) && !read.acceptsMissing) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
+  const ourHash = hashOf(state, number)
+  const isReplaced = isSealed(header) && ourHash !== null && ourHash !== header.hash
+  return isReplaced ? findReplaced(context, state, number, answeredSince) : { type: 'confirmed', number }
+}
+
+/** Reads the next blocks in parallel. */
+export async function readNext(context: SettleContext, state: SealedState, { settled, count }: ReadOf<'next'>): Promise<Found> {
+  const numbers = Array.from({ length: count }, (_, index) => settled.number + 1 + index)
+  // The counted failures are those of the first block, so the other blocks have none.
+  const reads = await Promise.allSettled(
+    numbers.map((number, index) => readOne(context, state, number, index === 0 ? state.failures.settle : noFailures)),
+  )
+  const results: BlockResult[] = []
+  let previous = settled
+  for (const read of reads) {
+    if (read.status === 'rejected') {
+      if (!isReadFailure(read.reason)) throw read.reason
+      return { type: 'blocks', results, failure: read.reason }
+    }
+    const { header } = read.value
+    if (previous.hash && header.parentHash && header.parentHash !== previous.hash) {
+      // One of the two blocks is of another branch. The next read begins with this mismatch.
+      if (results.length > 0) break
+      const replaced = await findIfReplaced(context, state, settled)
+      if (replaced) return replaced
+      throw new UpstreamError('behind', `the next block has another parent than our block ${settled.number}`)
+    }
+    results.push(read.value)
+    previous = { number: header.number, hash: header.hash }
+  }
+  return { type: 'blocks', results, failure: null }
+}
+
+/** Reads a settled block again that has more logs now. */
+export async function readIncomplete(context: SettleContext, state: SealedState, { number }: ReadOf<'incomplete'>): Promise<Found> {
+  return { type: 'blocks', results: [await readOne(context, state, number, state.failures.settle)], failure: null }
+}
+
+async function readOne(
+  context: SettleContext,
+  { announced, target }: SealedState,
+  number: number,
+  failures: Failures,
+): Promise<BlockResult> {
+  const { node, filters, signal } = context
+  const known = announced.get(number)
+  const isPushed = known?.isPushed === true
+  // The header of the newest block is requested in parallel with its logs, to settle the block sooner.
+  const isConfirmedBeside = isPushed && target?.number === number
+  const header = known && (!isPushed || isConfirmedBeside) ? known.header : await readHeader(node, number, signal)
+  const listed = filters()
+  const reading = readBlock(context, header, acceptsMissing(failures, number))
+  try {
+    return isConfirmedBeside ? await confirm(context, header, reading) : await reading
+  } catch (failure) {
+    if (!isExhausted(failures, failure)) throw failure
+    return { header, listed, holeReason: failure.kind }
+  }
+}
+
+/** A pushed header counts only if the node confirms its hash. */
+async function confirm({ node, signal }: SettleContext, { number, hash }: SealedHeader, read: Promise<BlockReading>) {
+  const [reading, header] = await Promise.all([read, readHeader(node, number, signal)])
+  if (header.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
+  return { ...reading, header }
+}
+
+/** Finds the last block that is too old to catch up on after an outage. */
+export async function findOldest(
+  context: SettleContext,
+  state: SealedState,
+  { settled, target }: ReadOf<'oldest'>,
+): Promise<Found> {
+  const { node, backfillLimitMs, signal } = context
+  const replaced = await findIfReplaced(context, state, settled)
+  if (replaced) return replaced
+  // A pushed header does not suffice: with a false time it would make all blocks too old.
+  const known = state.announced.get(target.number)
+  const head = known?.isPushed === false ? known.header : await readHeader(node, target.number, signal)
+  const first = await firstWithinAge(node, settled.number + 1, head, backfillLimitMs, signal)
+  return { type: 'skipped', to: { number: first - 1, hash: null }, missingReason: 'backfill_bound' }
+}
+
+/** Finds the block to skip to. Backfill reads the skipped ones in parallel. */
+export async function findNewest(
+  context: SettleContext,
+  state: SealedState,
+  { settled, target }: ReadOf<'newest'>,
+): Promise<Found> {
+  const { number, hash } = await readHeader(context.node, target.number - NEWEST_BLOCKS, context.signal)
+  // Checked after the read: if the settled block is still canonical, the block that was read descends from it.
+  const replaced = await findIfReplaced(context, state, settled)
+  return replaced ?? { type: 'skipped', to: { number, hash }, missingReason: null }
+}
+
+/** Returns the block to roll back to if the node has another block in place of the settled one. */
+async function findIfReplaced(context: SettleContext, state: SealedState, { number, hash }: Cursor): Promise<Found | null> {
+  const answeredSince = context.clock.now()
+  const header = hash === null ? null : await context.node.header(number, context.signal)
+  return isSealed(header) && header.hash !== hash ? findReplaced(context, state, number, answeredSince) : null
+}
+
+/** Finds the block to roll back to. Fails if a node that answered turns out to be of another chain. */
+async function findReplaced(context: SettleContext, state: SealedState, number: number, answeredSince: number): Promise<Found> {
+  const { node, confirmChain, clock, warn, signal } = context
+  const noticedAt = clock.now()
+  const { to, lost } = await findRollbackTarget(node, state.blocks, { number, safe: state.safe }, signal)
+  await confirmChain({ answeredSince, askedAfter: noticedAt })
+  warn('reorg', { from: to.number + 1, depth: (state.blocks.newest?.number ?? to.number) - to.number, lost })
+  return { type: 'replaced', to, lost }
+}

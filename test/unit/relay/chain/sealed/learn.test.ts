@@ -1,0 +1,301 @@
+import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import type { Cursor } from '../../../../../src/relay/chain/blocks/sealed-block.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
+import { learn } from '../../../../../src/relay/chain/sealed/learn.ts'
+import { plan } from '../../../../../src/relay/chain/sealed/plan.ts'
+import { judgeHead, type SealedState, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
+import { addBlock, addUnread } from '../../../../../src/relay/chain/sealed/settled-blocks.ts'
+import type { SealedEvidence } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
+import { blockHash, header, word } from '../node-json.ts'
+import { FakeOpenKeys, range, sealedHeader } from './sealed-chain-fixture.ts'
+
+const OTHER = word(77)
+const SILENCE_MS = 3_000
+
+const headerOf = (number: number, hash = blockHash(number)) =>
+  sealedHeader({ ...header(number), hash, number: `0x${number.toString(16)}` })
+
+/** The state beside these settled blocks, which learns from what a test hands it. */
+const openState = (settled: readonly number[] = [], cursor: Cursor | null = null) => {
+  let state = startSealed({ cursor, safe: null, openKeys: new FakeOpenKeys(), silenceMs: SILENCE_MS })
+  const settle = (...numbers: readonly number[]) => {
+    for (const number of numbers) {
+      const block = { number, hash: blockHash(number), logCount: 0, filters: [], settledAt: 0 }
+      state = { ...state, blocks: addBlock(state.blocks, block) }
+    }
+  }
+  settle(...settled)
+  const receive = (evidence: SealedEvidence, at = 0) => {
+    const [next, events] = learn(state, evidence, at)
+    state = next
+    return events
+  }
+  const head = (number: number, hash?: Hex, isPushed = false) => receive({ type: 'head', header: headerOf(number, hash), isPushed })
+  const read = { lane: 'settle', what: 'disputed', number: 0, acceptsMissing: false } as const
+  return {
+    state: () => state,
+    receive,
+    settle,
+    settleUnread: (number: number) => {
+      state = { ...state, blocks: addUnread(state.blocks, { number, hash: null }) }
+    },
+    head,
+    push: (number: number, hash?: Hex) => head(number, hash, true),
+    judgePushed: (number: number) => judgeHead(state, headerOf(number), true),
+    confirm: (number: number) => receive({ type: 'confirmed', read, number }),
+    replace: (number: number) => receive({ type: 'replaced', read, to: { number, hash: blockHash(number) }, lost: null }),
+    fail: (at: number) => receive({ type: 'failed', read, failure: new UpstreamError('unreachable', 'no') }, at),
+    succeed: (at: number) => receive({ type: 'confirmed', read, number: 0 }, at),
+  }
+}
+
+describe('the target head', () => {
+  it('is the highest received one, but never one implausibly far ahead', () => {
+    const { state, head } = openState()
+    for (const number of [5, 7, 6]) head(number)
+    expect(judgeHead(state(), headerOf(8 + 100_000_000), false)).toBe('garbage')
+    head(8 + 100_000_000)
+    expect(state().target?.number).toBe(7)
+    head(7 + 100_000_000)
+    expect(state().target?.number).toBe(7 + 100_000_000)
+  })
+
+  it('is no pushed one far above the blocks that are settled and the head that was asked for', () => {
+    const { state, head, push, judgePushed } = openState([5])
+    expect([judgePushed(69), judgePushed(70)]).toEqual(['taken', 'unconfirmed'])
+    push(70)
+    expect(state().target).toBeNull()
+    head(100)
+    expect([judgePushed(164), judgePushed(165)]).toEqual(['taken', 'unconfirmed'])
+  })
+
+  it('is the last received one after a reorganisation, or none', () => {
+    const { state, head, replace } = openState([5])
+    replace(4)
+    expect(state().target).toBeNull()
+    for (const number of [9, 6]) head(number)
+    head(5, OTHER)
+    replace(4)
+    expect(state()).toMatchObject({ disputed: null, target: { number: 5, hash: OTHER } })
+  })
+})
+
+describe('a disputed block', () => {
+  it('is the lowest with another hash than ours, and is reported at once', () => {
+    const { state, head, confirm } = openState([5, 6, 7])
+    expect(head(7)).toEqual([])
+    expect(head(7, OTHER)).toEqual([{ type: 'reorg', from: 7, isSuspected: true }])
+    expect(head(5, OTHER)).toEqual([{ type: 'reorg', from: 5, isSuspected: true }])
+    expect(head(6, OTHER)).toEqual([])
+    expect(state().disputed).toBe(5)
+    // The header that raised the dispute is not taken for that of the chain.
+    confirm(7)
+    expect([state().disputed, state().announced.has(7)]).toEqual([5, false])
+    confirm(5)
+    expect(state().disputed).toBeNull()
+  })
+
+  it('must be settled, with a known hash', () => {
+    const { state, head, settleUnread } = openState([5])
+    settleUnread(6)
+    for (const number of [4, 6, 7]) head(number, OTHER)
+    expect(state().disputed).toBeNull()
+  })
+
+  it('stays after a rollback to it', () => {
+    const { state, head, replace } = openState([5, 6, 7])
+    for (const number of [7, 5]) head(number, OTHER)
+    replace(5)
+    expect(state().disputed).toBe(5)
+  })
+
+  it('may be one that a node withdraws, if it is ours', () => {
+    const { state, receive } = openState([5, 6])
+    for (const [number, hash] of [
+      [6, OTHER],
+      [6, null],
+      [7, blockHash(7)],
+    ] as const)
+      receive({ type: 'removed', number, hash })
+    expect(state().disputed).toBeNull()
+    receive({ type: 'removed', number: 6, hash: blockHash(6) })
+    expect(plan(state())).toEqual([{ lane: 'settle', what: 'disputed', number: 6, acceptsMissing: false }])
+  })
+})
+
+describe('an announced head', () => {
+  it('is kept until its block is settled, the newest of each number', () => {
+    const { state, head, confirm } = openState([5])
+    for (const number of [5, 6]) head(number)
+    expect([...state().announced.keys()]).toEqual([6])
+    head(6, OTHER)
+    expect(state().announced.get(6)?.header.hash).toBe(OTHER)
+    confirm(6)
+    expect(state().announced.size).toBe(0)
+  })
+
+  it('is confirmed once it was asked for too', () => {
+    const { state, head, push } = openState([5])
+    const isPushed = () => state().announced.get(6)?.isPushed
+    push(6)
+    expect(isPushed()).toBe(true)
+    head(6)
+    push(6)
+    expect(isPushed()).toBe(false)
+    push(6, OTHER)
+    expect(isPushed()).toBe(true)
+  })
+
+  it('is dropped as the oldest beyond the bound', () => {
+    const { state, head } = openState()
+    for (const number of range(1, 300)) head(number)
+    expect([...state().announced.keys()]).toEqual(range(45, 300))
+  })
+})
+
+describe('an outage', () => {
+  it('ends with the first head, covers all blocks up to it, and is open until they are limited by age', () => {
+    const { state, head, receive } = openState([], { number: 90, hash: blockHash(90) })
+    const settled = { number: 90, hash: blockHash(90) }
+    head(100)
+    expect(state().outage).toMatchObject({ isDisconnected: false, isUnbounded: true, lastBlock: 100 })
+    const [read] = plan(state())
+    expect(read).toMatchObject({ what: 'oldest', settled })
+    if (read) receive({ type: 'skipped', read, to: settled, missingReason: 'backfill_bound' })
+    expect(plan(state())).toEqual([{ lane: 'settle', what: 'next', settled, count: 8 }])
+    head(110)
+    expect(state().outage).toMatchObject({ isUnbounded: false, lastBlock: 100 })
+    receive({ type: 'down' })
+    head(95)
+    expect(state().outage).toMatchObject({ isUnbounded: true, lastBlock: 100 })
+  })
+
+  it.each([
+    ['includes requests that fail for too long', [[1_000, 3_900, 4_001]], 50],
+    ['does not include short failures, whatever their number', [[1_000, 4_000], [5_000, 8_000], [9_000, 12_000], [60_000]], -1],
+  ])('%s', (_, tries, lastBlock) => {
+    const { state, head, fail, succeed } = openState([49])
+    head(50)
+    for (const times of tries) {
+      for (const failedAt of times.slice(0, -1)) fail(failedAt)
+      succeed(times.at(-1) ?? 0)
+    }
+    expect(state().outage.lastBlock).toBe(lastBlock)
+  })
+})
+
+describe('a finality event', () => {
+  const open = (...marks: readonly (readonly [stage: 'safe' | 'finalized', block: number])[]) => {
+    const opened = openState([1])
+    for (const [stage, block] of marks) opened.receive({ type: 'finality', stage, block: headerOf(block) })
+    /** Settles the block, and returns the events that it releases. */
+    const release = (number: number) => {
+      opened.settle(number)
+      return opened.head(number).flatMap((event) => (event.type === 'finality' ? [`${event.stage} ${event.block.number}`] : []))
+    }
+    return { ...opened, release }
+  }
+
+  it('waits until all blocks up to its block are settled', () => {
+    const { release } = open(['safe', 100])
+    expect([release(99), release(100), release(101)]).toEqual([[], ['safe 100'], []])
+  })
+
+  it('is the newest reached one of its stage', () => {
+    const { release } = open(['safe', 100], ['safe', 110], ['safe', 130], ['finalized', 90])
+    expect([release(120), release(130)]).toEqual([['safe 110', 'finalized 90'], ['safe 130']])
+  })
+
+  it('waits if its block is of another branch, or during an outage', () => {
+    const { release, receive, settle } = open(['safe', 100])
+    receive({ type: 'finality', stage: 'safe', block: headerOf(110, OTHER) })
+    settle(110)
+    expect(release(120)).toEqual(['safe 100'])
+    receive({ type: 'down' })
+    receive({ type: 'finality', stage: 'safe', block: headerOf(115) })
+    expect(release(121)).toEqual([])
+  })
+
+  it('is dropped as the oldest beyond the bound', () => {
+    const { release } = open(...range(1, 100).map((block) => ['safe', block] as const))
+    expect([release(36), release(37), release(1_000)]).toEqual([[], ['safe 37'], ['safe 100']])
+  })
+})
+
+describe('evidence', () => {
+  const settled = { number: 7, hash: blockHash(7) }
+  const target = headerOf(200)
+  const disputed = { lane: 'settle', what: 'disputed', number: 7, acceptsMissing: false } as const
+  const next = { lane: 'settle', what: 'next', settled, count: 1 } as const
+  const newest = { lane: 'settle', what: 'newest', settled, target } as const
+  const page = { lane: 'backfill', what: 'page', page: { from: 2, to: 3 }, rangeEnd: 4 } as const
+  const recent = { lane: 'recheck', what: 'recent', below: 8 } as const
+  const listed = [{ addresses: [] }]
+  const reading = { header: headerOf(8), listed, filters: listed, logs: [], unreadable: 0 }
+  const busy = () => {
+    const opened = openState([1, 5, 6, 7])
+    opened.receive({ type: 'listed', filters: listed })
+    opened.head(6, OTHER)
+    for (const number of [200, 199]) opened.head(number)
+    opened.fail(1)
+    const { recheck, ...state } = opened.state()
+    const unread = [{ from: 2, to: 4, missingReason: null }]
+    return { ...state, unread, recheck: { ...recheck, below: 8, incomplete: new Set([7]), hasResettled: true } }
+  }
+
+  /** The fields that each piece of evidence changes. A new type of evidence does not compile without its row. */
+  type Fields = readonly (keyof SealedState)[]
+  type Row<Type> = readonly [Omit<Extract<SealedEvidence, { type: Type }>, 'type'>, Fields, events: readonly string[]]
+  const changes: { readonly [Type in SealedEvidence['type']]: readonly Row<Type>[] } = {
+    listed: [[{ filters: [] }, ['filters'], []]],
+    began: [[{ cursor: settled }, [], []]],
+    head: [
+      [{ header: headerOf(201), isPushed: false }, ['announced', 'lastHead', 'polledHead', 'target'], []],
+      [{ header: headerOf(201), isPushed: true }, ['announced', 'lastHead', 'target'], []],
+      [{ header: headerOf(5, OTHER), isPushed: true }, ['announced', 'disputed', 'lastHead'], ['reorg']],
+    ],
+    removed: [[{ number: 5, hash: blockHash(5) }, ['disputed'], ['reorg']]],
+    down: [[{}, ['outage'], []]],
+    finality: [
+      [{ stage: 'safe', block: headerOf(7) }, ['finality', 'safe'], []],
+      [{ stage: 'safe', block: headerOf(1) }, ['finality', 'safe'], ['finality']],
+    ],
+    failed: [
+      [{ read: next, failure: new UpstreamError('busy', 'no') }, ['failures', 'outage', 'recheck'], []],
+      [{ read: page, failure: new UpstreamError('busy', 'no') }, ['failures'], []],
+      [{ read: page, failure: new UpstreamError('too_large', 'no') }, ['failures', 'page'], []],
+      [{ read: recent, failure: new UpstreamError('busy', 'no') }, ['recheck'], []],
+    ],
+    blocks: [[{ read: next, results: [reading], failure: null }, ['blocks', 'failures', 'outage', 'recheck'], ['sealed']]],
+    confirmed: [[{ read: disputed, number: 6 }, ['announced', 'disputed', 'failures', 'outage', 'recheck'], []]],
+    replaced: [
+      [
+        { read: disputed, to: { number: 5, hash: blockHash(5) }, lost: { from: 2, to: 3 } },
+        ['blocks', 'disputed', 'failures', 'outage', 'recheck', 'target'],
+        ['reorg', 'sealed'],
+      ],
+    ],
+    skipped: [
+      [
+        { read: newest, to: { number: 136, hash: null }, missingReason: null },
+        ['blocks', 'failures', 'outage', 'recheck', 'unread'],
+        [],
+      ],
+    ],
+    page: [[{ read: page, blocks: [], holes: [], to: 3 }, ['failures', 'page', 'unread'], ['sealed']]],
+    unavailable: [[{ read: page, to: 3, reason: 'pruned' }, ['failures', 'unread'], []]],
+    rechecked: [[{ read: recent, incomplete: [6], complete: [] }, ['blocks', 'recheck'], []]],
+  }
+  const rows = Object.entries(changes).flatMap(([type, ofType]) =>
+    ofType.map(([fields, changed, events]) => [type, { type, ...fields } as SealedEvidence, changed, events] as const),
+  )
+  it.each(rows)('of the type %s', (_, evidence, changed, types) => {
+    const before = busy()
+    const [after, events] = learn(before, evidence, 60_000)
+    const names = Object.keys(before) as (keyof SealedState)[]
+    expect(names.filter((name) => after[name] !== before[name]).sort()).toEqual(changed)
+    expect(events.map(({ type }) => type)).toEqual(types)
+    expect(busy()).toEqual(before)
+  })
+})
