@@ -48,6 +48,9 @@ export function splitCredentials(text: string): {
 /** Returns the name of an upstream for the log: the host of its URL. Path and query may contain an API key. */
 export const hostOf = (url: string): string => new URL(url).host
 
+/** Returns the message of a failure. */
+export const messageOf = (failure: unknown): string => (failure instanceof Error ? failure.message : String(failure))
+
 /** Returns the text of a failure: that of its cause, if it has one, because `fetch` names the specific reason only there. */
 export function failureReason(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure)

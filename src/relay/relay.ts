@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { type Observable, Subscription, tap } from 'rxjs'
+import { merge, type Observable, Subscription, tap } from 'rxjs'
 import { openSteadyClock, schedulerOn } from '../lib/steady-clock.ts'
 import { nextTurn } from '../lib/turns.ts'
 import type { Update } from '../protocol/updates.ts'
@@ -12,15 +12,18 @@ import { openHttpEdge } from './edge/http/http-app.ts'
 import type { SharedUsage } from './edge/limits/shared-usage.ts'
 import { openLiveEdge } from './edge/live/live-edge.ts'
 import { measureState } from './edge/status/gauges.ts'
-import { openStatus } from './edge/status/status-service.ts'
+import { StatusService } from './edge/status/status-service.ts'
 import { openGateway } from './gateway/open-gateway.ts'
 import { openIngest } from './ingest/open-ingest.ts'
+import { PeerLogs } from './ingest/peer-logs.ts'
+import { saveTimePerSource } from './ingest/save-time-per-source.ts'
 import { openStandby, whileLeading } from './ingest/standby.ts'
-import { appendWithChainId, openTapeChainId } from './ingest/tape-chain-id.ts'
+import { openTapeChainId, writerWithChainId } from './ingest/tape-chain-id.ts'
 import type { WriteLine } from './log-lines.ts'
 import { openCalendar } from './market/market-calendar.ts'
 import type { Metrics } from './metrics.ts'
-import { openTape, type RelayTape } from './tape/open-tape.ts'
+import { type OpenedTape, openTape } from './tape/open-tape.ts'
+import type { TapeWriter } from './tape/tape.ts'
 import { fetchList, pollList } from './tokens/list/list-poller.ts'
 
 /**
@@ -124,17 +127,17 @@ export async function openWriter(options: RelayOptions & Reopening & { readonly 
 /** Opens a relay that only serves a tape. Another process writes it. */
 export async function openServer(
   options: RelayOptions & { readonly sharedUsage: SharedUsage },
-  opened: RelayTape,
+  opened: OpenedTape,
   chainEvents: Observable<ChainEvent>,
 ): Promise<Relay> {
   const serving = await openServing(contextOf(options, opened))
   return serving.run([chainEvents.pipe(tap(serving.onChainEvent))])
 }
 
-const openTapeOf = (options: RelayOptions & Reopening): Promise<RelayTape> =>
+const openTapeOf = (options: RelayOptions & Reopening): Promise<OpenedTape> =>
   openTape({ ...options, ...ports, onReset: options.reopen })
 
-function contextOf<Options extends RelayOptions>(options: Options, opened: RelayTape) {
+function contextOf<Options extends RelayOptions>(options: Options, opened: OpenedTape) {
   const context = { ...options, ...ports, ...opened, warn: options.log, chain: openTapeChainId(opened.tape, options) }
   const onLoss = (endpoint: string) => options.metrics.upstreamSocketLosses.inc({ endpoint })
   return { ...context, sourceOptions: sharedSourceOptions({ ...context, config: options.config.chain, onLoss }) }
@@ -146,12 +149,12 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
   const live = openLiveEdge(context)
   const parts = openParts.map((open) => open({ ...context, ...live }))
   measureState(context.metrics, live.context)
-  const status = await openStatus(live.context, context.onFailure)
-  const server = await openHttpEdge({ ...context, ...live, parts, status: status.read })
+  const status = await StatusService.open(live.context, context.onFailure)
+  const server = await openHttpEdge({ ...context, ...live, parts, status: () => status.read() })
   const close = async () => {
     await server.close(context.config.process.drainMs)
     live.close()
-    await status.close()
+    status.close()
   }
   return {
     onChainEvent: (event: ChainEvent) => {
@@ -171,9 +174,9 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
   }
 }
 
-/** If other processes may write the tape, the ingest runs only while this process leads. */
+/** If other processes may write the tape, the ingest runs only while this process leads; without a writer, it never runs. */
 async function openWriting(context: RelayContext, onChainEvent: (event: ChainEvent) => void): Promise<Observable<unknown>> {
-  const { config, chain, metrics, warn, log } = context
+  const { config, chain, metrics, warn, log, writer, clock } = context
   // The ingest and the standby share the pool, because it keeps a socket open, and its knowledge of the endpoints.
   const endpoints = new EndpointPool({
     urls: config.chain.upstreamRpcUrl,
@@ -185,15 +188,22 @@ async function openWriting(context: RelayContext, onChainEvent: (event: ChainEve
       if (error !== null) log('upstream_request_failed', { endpoint, error, seconds })
     },
   })
-  const openIngestOf = () => openCountedIngest({ ...context, endpoints, onChainEvent })
-  if (!context.leadership) return openIngestOf()
-  return whileLeading(context.leadership, openIngestOf, openStandby({ ...context, endpoints, onChainEvent }))
+  const peers = context.peers && new PeerLogs(context.peers, clock)
+  const standby = () => openStandby({ ...context, endpoints, onChainEvent, peers })
+  if (!writer) return standby()
+  const openWriterOf = () => openCountedIngest({ ...context, writer, endpoints, onChainEvent, peers })
+  return context.peers ? whileLeading(context.peers.leadership, openWriterOf, standby()) : openWriterOf()
 }
 
-async function openCountedIngest(
-  context: RelayContext & { readonly endpoints: EndpointPool; readonly onChainEvent: (event: ChainEvent) => void },
-) {
-  const { config, sourceOptions, endpoints, chain, tape, metrics, clock, wallTime, random, warn, peers } = context
+type WritingContext = Omit<RelayContext, 'writer' | 'peers'> & {
+  readonly writer: TapeWriter
+  readonly endpoints: EndpointPool
+  readonly peers: PeerLogs | null
+  readonly onChainEvent: (event: ChainEvent) => void
+}
+
+async function openCountedIngest(context: WritingContext) {
+  const { config, sourceOptions, endpoints, chain, tape, writer, metrics, clock, wallTime, random, warn, peers } = context
   const { request, requestBatch, confirmChain, leaveEndpoint } = endpoints
   const { link, linkCount = 1, ...intervals } = sourceOptions
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
@@ -204,7 +214,7 @@ async function openCountedIngest(
   const published = await openIngest({
     ...{
       tape,
-      append: appendWithChainId(tape, chain, config.chain.isBuiltIn),
+      writer: writerWithChainId(tape, writer, { chain, isBuiltIn: config.chain.isBuiltIn }),
       clock,
       wallTime,
       warn,
@@ -236,7 +246,8 @@ async function openCountedIngest(
       warn('logs_unreadable', { count })
     },
   })
-  return published.pipe(tap(metrics.countPublished), tap(openStory(context.log)))
+  const counted = published.pipe(tap(metrics.countPublished), tap(openStory(context.log)))
+  return merge(counted, saveTimePerSource({ tape, writer, clock, wallTime }))
 }
 
 /** Returns a function that logs each change of the source and each hole among the updates that this process publishes. */
@@ -263,7 +274,7 @@ function run(activities: readonly Observable<unknown>[], { onFailure }: Pick<Rel
   return subscription
 }
 
-async function orCloseTape<Opened>({ close }: RelayTape, open: () => Promise<Opened>): Promise<Opened> {
+async function orCloseTape<Opened>({ close }: OpenedTape, open: () => Promise<Opened>): Promise<Opened> {
   try {
     return await open()
   } catch (failure) {

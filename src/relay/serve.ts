@@ -2,6 +2,7 @@ import cluster from 'node:cluster'
 import { isIPv6 } from 'node:net'
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises'
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/exit-codes.ts'
+import { messageOf } from '../lib/http-fetch.ts'
 import { version, versionText } from '../lib/version.ts'
 import { quickStartLines } from '../protocol/routes.ts'
 import { readCommit } from './commit.ts'
@@ -168,6 +169,4 @@ function openShutdown(log: WriteLine, stop: () => Promise<number>, beforeStop: (
 
 /** Returns what the log says of a failure: of a bug its stack too. */
 const detailOf = (failure: unknown): unknown =>
-  failure instanceof Error && !(failure instanceof TapeError)
-    ? failure
-    : { reason: failure instanceof Error ? failure.message : String(failure) }
+  failure instanceof Error && !(failure instanceof TapeError) ? failure : { reason: messageOf(failure) }

@@ -2,8 +2,8 @@ import { seededRandom } from '../../src/devnet/life/seeded-random.ts'
 import type { Hex } from '../../src/lib/hex.ts'
 import type { Draft, DraftOf } from '../../src/protocol/updates.ts'
 import { restartPointNote } from '../../src/relay/ingest/restore-state.ts'
-import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'
+import { openLocalTape } from '../support/local-tape.ts'
 import { amendOf, approvalAt, pauseAt, retractOf, sealOf, transferAt } from '../unit/relay/edge/fact-drafts.ts'
 import { navChange } from '../unit/relay/tape/update-drafts.ts'
 
@@ -48,7 +48,7 @@ type FactDraft = DraftOf<'transfer' | 'approval' | 'pause'>
 /** Writes a tape as after a busy day, batch by batch as the ingest does. Returns what is on it. */
 export async function generateFullTape({ dir, tokens, updates, now, head }: TapeSettings): Promise<GeneratedTape> {
   const bounds = { tapeRetentionMs: DAY_MS, tapeMaxMessages: updates + 10_000 }
-  const tape = openEmbeddedTape({ dataDir: dir, ...bounds, now: () => now, random: Math.random })
+  const tape = openLocalTape({ dataDir: dir, ...bounds, now: () => now, random: Math.random })
   const market = new GeneratedMarket(tokens)
   const blocks = SPAN_MS / BLOCK_MS
   const [keys, times]: [string[], string[]] = [[], []]

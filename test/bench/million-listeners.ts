@@ -6,10 +6,10 @@ import { Hub } from '../../src/relay/edge/live/hub.ts'
 import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
-import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { Connection } from '../../src/sdk/client/connection.ts'
 import type { OpenConnection } from '../../src/sdk/client/connection-openers.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
+import { openLocalTape } from '../support/local-tape.ts'
 
 /**
  * The plan of docs/cluster.md for a million listeners. `node test/bench/million-listeners.ts` writes its tables, from the costs in
@@ -127,11 +127,11 @@ class BusyEdge {
 /** The messages with which an edge of the plan ends its connections when it is stopped. */
 function byesOf(random: () => number): readonly string[] {
   const now = () => 0
-  const tape = openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 1, tapeMaxMessages: 1, now, random })
+  const tape = openLocalTape({ dataDir: ':memory:', tapeRetentionMs: 1, tapeMaxMessages: 1, now, random })
   const ports = { wallTime: now, uptime: now, random, metrics: openMetrics(), log: () => {} }
   const limits = { maxClients: MAX_CLIENTS, maxClientsPerAddress: MAX_CLIENTS, maxBacklogBytes: 1, backlogPatienceMs: 0 }
   const clients = new Clients({ ...ports, ...limits, keys: null, workers: 1, isOneOfMany: true })
-  const hub = new Hub({ ...ports, clients, tape, current: new CurrentState(tape), maxSelections: 1, batchDelayBoundMs: 0 })
+  const hub = new Hub({ ...ports, clients, tape, current: new CurrentState(tape.notes), maxSelections: 1, batchDelayBoundMs: 0 })
   const byes: string[] = []
   const outlet: Outlet = {
     ...{ backlog: 0, takenBytes: 0, drained: () => Promise.resolve(), ping: () => false, end: () => {}, cut: () => {} },

@@ -3,10 +3,10 @@ import { readConfig } from '../../src/relay/config/config.ts'
 import { openHttpEdge } from '../../src/relay/edge/http/http-app.ts'
 import { openLiveEdge } from '../../src/relay/edge/live/live-edge.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
-import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'
-import type { Follower, SearchableTape } from '../../src/relay/tape/tape.ts'
+import type { Follower } from '../../src/relay/tape/tape.ts'
 import { serveCommands } from '../bench/pinned-processes.ts'
+import { openLocalTape, type TestTape } from '../support/local-tape.ts'
 import { amendOf, at, retractOf, sealOf, transferAt } from '../unit/relay/edge/fact-drafts.ts'
 import { apple, notesOfTokens } from '../unit/relay/tape/update-drafts.ts'
 
@@ -45,7 +45,7 @@ async function takeLongest(): Promise<number> {
 }
 
 /** A tape whose followers wait for the test: what the write itself takes is no part of the delivery. */
-function gatedTape(tape: SearchableTape) {
+function gatedTape(tape: TestTape) {
   const followers = new Set<Follower>()
   const follow = (deliver: Follower) => {
     followers.add(deliver)
@@ -66,7 +66,7 @@ async function open(logs: number) {
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const { config } = parsed
   const now = () => at
-  const tape = openEmbeddedTape({
+  const tape = openLocalTape({
     dataDir: ':memory:',
     tapeRetentionMs: config.tape.tapeRetentionMs,
     tapeMaxMessages: 1e6,
@@ -78,7 +78,7 @@ async function open(logs: number) {
   const live = openLiveEdge({
     ...{ config, tape: gated, metrics, now, wallTime: now, random: Math.random },
     uptime: () => performance.now(),
-    isCut: () => false,
+    shared: null,
     chain: { id: 1, isWrong: () => false },
     ...{ warn: () => {}, log: () => {} },
   })

@@ -7,8 +7,8 @@ import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.
 import type { RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import { openIngest } from '../../src/relay/ingest/open-ingest.ts'
-import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { VirtualClock } from '../simulation/virtual-clock.ts'
+import { openLocalTape } from '../support/local-tape.ts'
 import { noQuotes } from '../support/no-quotes.ts'
 import { isNightly } from '../support/test-length.ts'
 import { waitOn } from '../support/virtual-time.ts'
@@ -103,7 +103,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
   const clock = new VirtualClock()
   const traffic = new DayTraffic(clock)
   const bounds = { tapeRetentionMs: HOURS * HOUR_MS, tapeMaxMessages: TAPE_MAX_MESSAGES }
-  const tape = openEmbeddedTape({ dataDir: ':memory:', ...bounds, now: () => clock.now(), random: () => 0.5 })
+  const tape = openLocalTape({ dataDir: ':memory:', ...bounds, now: () => clock.now(), random: () => 0.5 })
   const count = { published: 0, sealed: 0, retracted: 0, late: 0, statuses: 0 }
   tape.follow((entries) => {
     for (const { update } of entries) {
@@ -115,7 +115,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
     }
   })
   const ingest = await openIngest({
-    tape,
+    ...{ tape, writer: tape.writer },
     request: traffic.request,
     requestBatch: () => Promise.reject(new Error('no pools')),
     lists: () => of(polledList(parsedList(apple()))),

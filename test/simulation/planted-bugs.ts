@@ -4,14 +4,16 @@ import type { Hex } from '../../src/lib/hex.ts'
 import type { Draft, DraftOf, Update } from '../../src/protocol/updates.ts'
 import type { RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
 import { restartPointNote } from '../../src/relay/ingest/restore-state.ts'
-import type { Tape } from '../../src/relay/tape/tape.ts'
+import { Notes } from '../../src/relay/tape/notes.ts'
+import type { Tape, TapeWriter } from '../../src/relay/tape/tape.ts'
+import { parseUpdate } from '../../src/relay/tape/tape-row.ts'
 import { isFact } from './laws/published-facts.ts'
 import { plantedLieBugs } from './planted-lie-bugs.ts'
 import { plantedMachineBugs } from './planted-machine-bugs.ts'
 import { plantedTokenBugs } from './planted-token-bugs.ts'
 import { headerJson } from './simulated-node-json.ts'
 import type { ModifyInputs, Simulation } from './simulation.ts'
-import { alterAppends, wrapTape } from './tape-wrappers.ts'
+import { alterAppends, wrap } from './tape-wrappers.ts'
 
 /** Bugs planted on purpose in what the relay receives or writes. The checker has to find every one. */
 
@@ -23,7 +25,7 @@ const FORGOTTEN_BLOCKS = 20
 /** Changes what the relay writes. */
 const alterWrites =
   (alter: AlterDrafts): ModifyInputs =>
-  (inputs) => ({ ...inputs, tape: alterAppends(inputs.tape, (drafts) => alter(drafts, inputs.tape)) })
+  (inputs) => ({ ...inputs, writer: alterAppends(inputs, (drafts) => alter(drafts, inputs.tape)) })
 
 const dropDrafts = (isLost: (draft: Draft) => boolean): ModifyInputs =>
   alterWrites((drafts) => drafts.filter((draft) => !isLost(draft)))
@@ -56,6 +58,14 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       return isFactDraft(draft) && written % LOSS_INTERVAL === 0
     }
     return dropDrafts(isLost)(inputs, simulation)
+  },
+  'the ingest skips a number': (inputs) => {
+    let written = 0
+    const append: TapeWriter['append'] = (batch) => {
+      written += batch.updates.length
+      return inputs.writer.append({ ...batch, first: batch.first + (written > LOSS_INTERVAL ? 1 : 0) })
+    }
+    return { ...inputs, writer: wrap(inputs.writer, { append }) }
   },
   'nothing is ever retracted': dropDrafts(({ type }) => type === 'retract'),
   'nothing is ever amended': dropDrafts(({ type }) => type === 'amend'),
@@ -102,19 +112,21 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   }),
   'a restart settles the last blocks again': afterRestart((inputs) => ({
     ...inputs,
-    tape: wrapTape(inputs.tape, {
-      readAfter: () => [],
-      note: (note) => {
-        const restartPoint = inputs.tape.note(restartPointNote)
-        if (note.name !== restartPointNote.name || !restartPoint) return inputs.tape.note(note)
-        return note.read({ ...restartPoint, block: restartPoint.block - FORGOTTEN_BLOCKS, hash: null })
-      },
+    tape: wrap(inputs.tape, {
+      readTexts: () => [],
+      notes: wrap(inputs.tape.notes, {
+        note: (note) => {
+          const restartPoint = inputs.tape.notes.note(restartPointNote)
+          if (note.name !== restartPointNote.name || !restartPoint) return inputs.tape.notes.note(note)
+          return note.read({ ...restartPoint, block: restartPoint.block - FORGOTTEN_BLOCKS, hash: null })
+        },
+      }),
     }),
   })),
   'a restart forgets open keys': afterRestart((inputs) => ({
     ...inputs,
-    tape: wrapTape(inputs.tape, {
-      readAfter: async (seq, limit) => (await inputs.tape.readAfter(seq, limit)).filter(({ update }) => !isFact(update)),
+    tape: wrap(inputs.tape, {
+      readTexts: (after, limit) => inputs.tape.readTexts(after, limit).filter(({ text }) => !isFact(parseUpdate(text))),
     }),
   })),
   'answers of a lagging node are believed': alterRequests((request, { chain }) => (method, params, signal) => {
@@ -172,15 +184,16 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
         const retract = { symbol, address, time, key, fact_type, fact_id, block }
         return [{ type: 'retract', ...retract, reason: 'not_sealed', replaced_by: null, restored: null }]
       })
-      if (drafts.length > 0) void inputs.tape.append(drafts)
+      if (drafts.length > 0) void append({ first: 0, updates: drafts, notes: new Notes(), keepAfter: Number.POSITIVE_INFINITY })
       return answer
     }
-    const append: Tape['append'] = async (drafts, notes, keepAfter) => {
-      const entries = await inputs.tape.append(drafts, notes, keepAfter)
+    // The updates of the bug shift the numbers that the ingest gives.
+    const append: TapeWriter['append'] = async (batch) => {
+      const entries = await inputs.writer.append({ ...batch, first: inputs.tape.next })
       for (const { update } of entries) if (isFact(update)) publishedUpdates.set(update.key, update)
       return entries
     }
-    return { ...inputs, request, tape: wrapTape(inputs.tape, { append }) }
+    return { ...inputs, request, writer: wrap(inputs.writer, { append }) }
   },
   'the newest block is published as safe': alterRequests(
     (request) => (method, params, signal) =>

@@ -24,7 +24,7 @@ const alterWrites =
   (begin: (now: () => number) => (drafts: readonly Draft[]) => readonly Draft[]): ModifyInputs =>
   (inputs) => {
     const alter = begin(() => inputs.clock.now())
-    return { ...inputs, tape: alterAppends(inputs.tape, alter) }
+    return { ...inputs, writer: alterAppends(inputs, alter) }
   }
 
 const alterDrafts = (change: (draft: Draft) => Draft): ModifyInputs => alterWrites(() => (drafts) => drafts.map(change))

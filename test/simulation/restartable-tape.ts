@@ -1,8 +1,7 @@
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
-import type { SearchableTape } from '../../src/relay/tape/tape.ts'
+import { openLocalTape, type TestTape } from '../support/local-tape.ts'
 
 /** A folder in memory, where there is one: these tapes live for a moment. */
 const SHM = '/dev/shm'
@@ -28,7 +27,7 @@ export class RestartableTape {
   #copyCount = 0
   #closed = false
   now: () => number
-  tape: SearchableTape
+  tape: TestTape
 
   /** The tape stays in memory where the relay never restarts, because that is faster. */
   constructor(options: Options) {
@@ -83,9 +82,9 @@ export class RestartableTape {
     return this.#root === null ? ':memory:' : join(this.#root, `tape-${this.#copyCount}`)
   }
 
-  #open(): SearchableTape {
+  #open(): TestTape {
     const { bound = UPDATES_BOUND, wallTime, random } = this.#options
-    return openEmbeddedTape({
+    return openLocalTape({
       dataDir: this.#dir,
       tapeRetentionMs: RETENTION_MS,
       tapeMaxMessages: bound,

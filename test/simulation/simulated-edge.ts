@@ -12,7 +12,7 @@ import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
 import { resolveKnownSymbols } from '../../src/relay/edge/select/resolve-symbols.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
-import type { SearchableTape } from '../../src/relay/tape/tape.ts'
+import type { Tape } from '../../src/relay/tape/tape.ts'
 import { httpServices } from '../unit/relay/edge/edge-fixture.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
@@ -33,15 +33,15 @@ export class SimulatedEdge {
   readonly #cancelTimer: () => void
   #isClosed = false
 
-  constructor(tape: SearchableTape, clock: VirtualClock, random: () => number) {
-    const current = new CurrentState(tape)
+  constructor(tape: Tape, clock: VirtualClock, random: () => number) {
+    const current = new CurrentState(tape.notes)
     const now = () => clock.now()
     const uptime = () => clock.elapsedMs
     const clients = new Clients({ ...limits, ...{ uptime, random, metrics, log: () => {} } })
     const delivery = { maxSelections: MAX_SELECTIONS, batchDelayBoundMs: 0 }
     const hub = new Hub({ ...{ clients, tape, current, wallTime: now, uptime, metrics }, ...delivery })
     this.#context = {
-      ...{ hub, clients, current, tape, now, wallTime: now, uptime },
+      ...{ hub, clients, current, tape, shared: null, now, wallTime: now, uptime },
       chainId: () => 1,
       isWrongChain: () => false,
       server: 'simulation',

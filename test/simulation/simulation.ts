@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { SchedulerLike, Subscription } from 'rxjs'
 import { openSteadyClock } from '../../src/lib/steady-clock.ts'
 import { type IngestInputs, openIngest } from '../../src/relay/ingest/open-ingest.ts'
-import type { Entry, SearchableTape } from '../../src/relay/tape/tape.ts'
+import type { Entry, Tape } from '../../src/relay/tape/tape.ts'
 import { pollList } from '../../src/relay/tokens/list/list-poller.ts'
 import { noQuotes } from '../support/no-quotes.ts'
 import { ActiveFaults, faultsOfEndpoint } from './active-faults.ts'
@@ -23,7 +23,7 @@ import { SimulatedNode } from './simulated-node.ts'
 import { SimulatedPushes } from './simulated-pushes.ts'
 import { type SimulatedEndpoint, SimulatedRpc } from './simulated-rpc.ts'
 import type { Settings } from './simulation-settings.ts'
-import { slowTape, wrapTape } from './tape-wrappers.ts'
+import { slowWriter, wrap } from './tape-wrappers.ts'
 import { NOON, SimulationClocks } from './virtual-clock.ts'
 
 const REFRESH_MS = 15_000
@@ -69,7 +69,7 @@ export class Simulation {
   readonly #traceHash = createHash('sha256')
   #relayRun: Subscription | null = null
   /** The tape as its readers see it: a planted bug may be in it. */
-  #judgedTape: SearchableTape
+  #judgedTape: Tape
   runCount = 0
   #lastWritten = 0
   writtenCount = 0
@@ -171,8 +171,8 @@ export class Simulation {
     const { modifyInputs = (inputs: IngestInputs) => inputs } = this.#options
     this.runCount += 1
     const inputs = modifyInputs(this.#relayInputs(), this)
-    const { lostAfter, readKey } = inputs.tape as SearchableTape
-    this.#judgedTape = wrapTape(this.tape, { lostAfter, readKey })
+    const { runs, find } = inputs.tape
+    this.#judgedTape = wrap<Tape>(this.tape, { runs, find })
     if (lossyKinds.some((kind) => this.activeFaults.occurs(kind))) this.#findLostEnd()
     this.checker.onRelayStart()
     this.tape.follow((entries) => this.#onWritten(entries))
@@ -227,7 +227,8 @@ export class Simulation {
     const fetch = this.list.fetch
     return {
       requestBatch: () => Promise.reject(new Error('no pools')),
-      tape: slowTape(this.tape, activeFaults, environment),
+      tape: this.tape,
+      writer: slowWriter(this.tape.writer, activeFaults, environment),
       ...this.rpc.clientFor({ now, random: () => clientRandom.next(), warn }),
       linkCount: this.#endpoints.length,
       link: settings.hasLink ? simulatedLink({ settings, clock: environment, endpoints: this.#endpoints }) : null,

@@ -1,12 +1,13 @@
 import { formatPosition } from '../../src/protocol/position.ts'
 import type { Draft } from '../../src/protocol/updates.ts'
-import type { SearchableTape, Tape } from '../../src/relay/tape/tape.ts'
+import type { IngestInputs } from '../../src/relay/ingest/open-ingest.ts'
+import type { TapeWriter } from '../../src/relay/tape/tape.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
-/** The same tape with some methods replaced. */
-export const wrapTape = <Wrapped extends object>(tape: Wrapped, changes: Partial<Wrapped>): Wrapped =>
-  new Proxy(tape, {
+/** The same tape or writer with some parts replaced. */
+export const wrap = <Wrapped extends object>(wrapped: Wrapped, changes: Partial<Wrapped>): Wrapped =>
+  new Proxy(wrapped, {
     get: (target, name) => {
       const own = Reflect.get(changes, name) ?? Reflect.get(target, name)
       return typeof own === 'function' ? own.bind(target) : own
@@ -14,35 +15,40 @@ export const wrapTape = <Wrapped extends object>(tape: Wrapped, changes: Partial
   })
 
 /**
- * A tape that alters what is written. The ingest numbers its updates itself, and a lost or added one shifts all later numbers,
+ * A writer that alters what is written. The ingest numbers its updates itself, and a lost or added one shifts all later numbers,
  * so an amendment or retraction names the update that really came before it.
  */
-export function alterAppends(tape: Tape, alter: (drafts: readonly Draft[]) => readonly Draft[]): Tape {
+export function alterAppends(
+  { tape, writer }: Pick<IngestInputs, 'tape' | 'writer'>,
+  alter: (drafts: readonly Draft[]) => readonly Draft[],
+): TapeWriter {
   const lastSeqs = new Map<string, number>()
-  return wrapTape(tape, {
-    append: (drafts, notes, keepAfter) => {
+  return wrap(writer, {
+    append: (batch) => {
+      const { updates: drafts } = batch
+      const first = tape.next
       const namedByIngest = new Set(drafts.map((draft) => ('fact_id' in draft ? draft.fact_id : null)))
-      const placed = alter(drafts).map((draft, index) => {
+      const updates = alter(drafts).map((draft, index) => {
         const key = 'key' in draft ? draft.key : undefined
         const last = key && 'fact_id' in draft && namedByIngest.has(draft.fact_id) ? lastSeqs.get(key) : undefined
-        if (key) lastSeqs.set(key, tape.next() + index)
+        if (key) lastSeqs.set(key, first + index)
         return last === undefined ? draft : { ...draft, fact_id: formatPosition(tape.epoch, last) }
       })
-      return tape.append(placed, notes, keepAfter)
+      return writer.append({ ...batch, first, updates })
     },
   })
 }
 
 /**
- * A tape that is slow to write while the fault is active, as one over a network is. It stays fast while new blocks seem empty or a
+ * A writer that is slow while the fault is active, as one over a network is. It stays fast while new blocks seem empty or a
  * token is delisted: settling does not know what waits to be written, and cannot doubt the node because of it.
  */
-export const slowTape = (tape: SearchableTape, activeFaults: ActiveFaults, clock: VirtualClock): SearchableTape =>
-  wrapTape(tape, {
-    append: async (drafts, notes, keepAfter) => {
+export const slowWriter = (writer: TapeWriter, activeFaults: ActiveFaults, clock: VirtualClock): TapeWriter =>
+  wrap(writer, {
+    append: async (batch) => {
       const ms =
         activeFaults.isActive('lateIndexing') || activeFaults.isActive('tokenDelisted') ? null : activeFaults.amount('slowTape')
       if (ms !== null) await new Promise<void>((resolve) => clock.runAfter(ms, resolve))
-      return tape.append(drafts, notes, keepAfter)
+      return writer.append(batch)
     },
   })

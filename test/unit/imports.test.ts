@@ -30,10 +30,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 const layers: Readonly<Record<string, readonly (readonly string[])[]>> = {
   relay: [
     ['commit.ts', 'log-lines.ts'],
-    ['config', 'logger.ts', 'metrics.ts', 'market'],
-    ['chain'],
+    ['config', 'logger.ts', 'metrics.ts'],
+    ['tape', 'market', 'chain'],
     ['tokens'],
-    ['tape'],
+    ['notes'],
     ['ingest', 'edge'],
     ['gateway'],
     ['relay.ts'],
@@ -252,6 +252,8 @@ describe('a check of the imports', () => {
     ['relay/ingest/a.ts', "import {\n  b,\n  type C,\n} from '../edge/b.ts'", 'relay/ingest/a.ts → relay/edge/b.ts'],
     ['relay/edge/live/a.ts', "export * from '../../ingest/b.ts'", 'relay/edge/live/a.ts → relay/ingest/b.ts'],
     ['relay/edge/history/a.ts', "import '../status/b.ts'", 'relay/edge/history/a.ts → relay/edge/status/b.ts'],
+    ['relay/tape/a.ts', "import type { b } from '../tokens/b.ts'", 'relay/tape/a.ts → relay/tokens/b.ts'],
+    ['relay/tape/a.ts', "import type { b } from '../market/b.ts'", 'relay/tape/a.ts → relay/market/b.ts'],
     ['relay/tokens/a.ts', "const b = await import('../../main.ts')", 'relay/tokens/a.ts → main.ts'],
     ['relay/relay.ts', "import { b } from '../devnet/b.ts'", 'relay/relay.ts → devnet/b.ts'],
     ['attic/a.ts', "import { b } from '../protocol/b.ts'", 'attic/a.ts → protocol/b.ts'],

@@ -1,6 +1,6 @@
 import type { Head } from '../../protocol/fields.ts'
 import type { SealedBlock } from '../chain/blocks/sealed-block.ts'
-import type { SourceStatusNote } from '../tape/notes.ts'
+import type { SourceStatusNote } from '../notes/published-notes.ts'
 import type { Moment } from './batch-values.ts'
 import type { BlockTime, IngestState } from './ingest-state.ts'
 import { forAllTokens, NOTHING, type Publication } from './publication.ts'

@@ -8,7 +8,7 @@ import { PoolPoller } from '../chain/pools/pool-poller.ts'
 import type { RequestBatchFn } from '../chain/rpc/endpoint-pool.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
-import type { Entry, Tape } from '../tape/tape.ts'
+import type { Entry, Tape, TapeWriter } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PolledList } from '../tokens/list/list-poller.ts'
 import { aggregatorAddresses } from '../tokens/price-feeds.ts'
@@ -22,8 +22,7 @@ import { restoreState } from './restore-state.ts'
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> &
   Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn' | 'onUnreadable'> & {
     readonly tape: Tape
-    /** Writes a batch; by default the tape's own method. */
-    readonly append?: Tape['append']
+    readonly writer: TapeWriter
     readonly requestBatch: RequestBatchFn
     /** The pre-confirmed logs that other ingesters received. */
     readonly peerLogs?: Observable<ChainEvent>
@@ -84,7 +83,6 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     )
   const published = connectPipeline({
     ...inputs,
-    tape: inputs.append ? { append: inputs.append } : tape,
     memory,
     state,
     lists: lists(listedAddresses(state.tokens)),

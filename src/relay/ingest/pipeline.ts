@@ -1,7 +1,7 @@
 import { audit, buffer, concatMap, connect, filter, map, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { inTurns, stepsInTurns } from '../../lib/turns.ts'
 import type { LogMemory } from '../chain/logs/log-memory.ts'
-import type { Entry, Tape } from '../tape/tape.ts'
+import type { Entry, TapeWriter } from '../tape/tape.ts'
 import { type Batch, foldBatch, type IngestEvent, splitReceived } from './fold-batch.ts'
 import type { IngestState } from './ingest-state.ts'
 import { type LogCounts, reduce } from './reduce.ts'
@@ -13,7 +13,7 @@ export type PipelineInputs = {
   readonly chainEvents: Observable<IngestEvent>
   readonly memory: LogMemory
   readonly state: IngestState
-  readonly tape: Pick<Tape, 'append'>
+  readonly writer: Pick<TapeWriter, 'append'>
   readonly clock: SchedulerLike
   readonly wallTime: () => number
   /** Resolves at the end of the turn of the event loop. */
@@ -25,7 +25,8 @@ export type PipelineInputs = {
 
 /** Everything that happens to a token, in order of arrival, on the tape. */
 export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> => {
-  const { tokenLists, contractReads, poolReads, chainEvents, memory, state, tape, clock, wallTime, tick, count, onReduced } = inputs
+  const { tokenLists, contractReads, poolReads, chainEvents, memory, state, writer, clock, wallTime, tick, count, onReduced } =
+    inputs
   return merge(tokenLists, contractReads, poolReads, chainEvents).pipe(
     batchPerTick(tick, clock, wallTime), // the events of one turn of the event loop: one reduction, one write
     inTurns(splitReceived), // thousands of logs at once take several turns
@@ -34,7 +35,7 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
     tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),
     tap(onReduced), // names the addresses whose logs are received
     filter(({ updates, notes }) => updates.length > 0 || notes.size > 0),
-    concatMap(({ updates, notes, keepAfter }) => tape.append(updates, notes, keepAfter)),
+    concatMap((batch) => writer.append(batch)),
   )
 }
 

@@ -6,13 +6,14 @@ import {
   headNote,
   listOrderNote,
   listReadNote,
-  Notes,
   newestSettledNote,
   quoteNotes,
   sessionNote,
   statusNote,
   tokenNotes,
-} from '../tape/notes.ts'
+} from '../notes/published-notes.ts'
+import { Notes } from '../tape/notes.ts'
+import type { TapeBatch } from '../tape/tape.ts'
 import { listedAddresses } from '../tokens/list/list-diff.ts'
 import {
   advancePosition,
@@ -52,11 +53,8 @@ import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
 /** Numbers of received logs that the batch does not publish, by reason. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number }
 
-/** The updates and notes that a batch writes. Updates after `keepAfter` must not be evicted. */
-export type Reduction = {
-  readonly updates: readonly Draft[]
-  readonly notes: Notes
-  readonly keepAfter: number | undefined
+/** The batch that a batch of events writes to the tape, or a part of it. */
+export type Reduction = TapeBatch & {
   readonly counts: LogCounts
   /** Steady time at which the oldest open key was published; null without open keys. */
   readonly oldestOpenAt: number | null
@@ -91,7 +89,12 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
 /** Whether an event has only backfilled blocks. They are old: their time says nothing about the current market session. */
 const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' && event.blocks.every(({ via }) => via === 'backfill')
 
-const openPart = (state: IngestState) => ({ before: { ...state }, updates: [] as Draft[], counts: { repeated: 0, unlisted: 0 } })
+const openPart = (state: IngestState) => ({
+  before: { ...state },
+  first: state.nextSeq,
+  updates: [] as Draft[],
+  counts: { repeated: 0, unlisted: 0 },
+})
 type ReductionPart = ReturnType<typeof openPart>
 
 function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput, moment: Moment): void {
@@ -109,9 +112,10 @@ function addOutput({ updates, counts }: ReductionPart, state: IngestState, outpu
   }
 }
 
-function closePart({ before, updates, counts }: ReductionPart, state: IngestState, openSeqBefore: number | null): Reduction {
+function closePart({ before, first, updates, counts }: ReductionPart, state: IngestState, openSeqBefore: number | null): Reduction {
   const { openSeq, oldestOpenAt } = state.ledger
-  return { updates, notes: takeNotes(before, state), keepAfter: openSeqBefore ?? openSeq ?? undefined, counts, oldestOpenAt }
+  const keepAfter = openSeqBefore ?? openSeq ?? Number.POSITIVE_INFINITY
+  return { first, updates, notes: takeNotes(before, state), keepAfter, counts, oldestOpenAt }
 }
 
 function* outputsOf(state: IngestState, { updates }: ReductionPart, event: FoldedEvent, moment: Moment): Outputs {

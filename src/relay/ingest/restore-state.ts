@@ -6,7 +6,6 @@ import { Address, Bytes32 } from '../../protocol/fields.ts'
 import type { Draft } from '../../protocol/updates.ts'
 import type { FeedSetting } from '../config/feed-settings.ts'
 import {
-  defineNote,
   headNote,
   listOrderNote,
   listReadNote,
@@ -15,8 +14,10 @@ import {
   sessionNote,
   statusNote,
   tokenNotes,
-} from '../tape/notes.ts'
-import type { Entry, Tape } from '../tape/tape.ts'
+} from '../notes/published-notes.ts'
+import { defineNote, type NoteReader } from '../tape/notes.ts'
+import type { StoredText, Tape } from '../tape/tape.ts'
+import { parseUpdate } from '../tape/tape-row.ts'
 import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { aggregatorAddresses, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
@@ -62,28 +63,29 @@ export type StateSettings = {
 }
 
 export async function restoreState(tape: Tape, settings: StateSettings): Promise<IngestState> {
+  const { notes } = tape
   const { navStaleAfterMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
-  const restartPoint = tape.note(restartPointNote)
+  const restartPoint = notes.note(restartPointNote)
   const cursor = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
-  const newestSettled = tape.note(newestSettledNote) ?? null
-  const tokens = [...tape.notes(tokenNotes).values()].map((token) => (hasRegistry ? token : { ...token, frozen: null }))
-  const feeds = openFeeds(feedSettings, tape.note(feedsNote))
+  const newestSettled = notes.note(newestSettledNote) ?? null
+  const tokens = [...notes.notes(tokenNotes).values()].map((token) => (hasRegistry ? token : { ...token, frozen: null }))
+  const feeds = openFeeds(feedSettings, notes.note(feedsNote))
   const directory = feeds.length > 0 || quoteSettings.pools.length > 0 ? new TokenDirectory(tokens) : null
   const [scheduled, changedByLogs] = [new Set<Hex>(), new Set<Hex>()]
   for (const token of tokens) trackToken({ scheduled, changedByLogs }, token)
   return {
     epoch: tape.epoch,
-    nextSeq: tape.next(),
+    nextSeq: tape.next,
     tapeEnd: tape.end(),
     navStaleAfterMs,
     ledger: await restoreLedger(tape, restartPoint),
-    head: tape.note(headNote) ?? { pending: null, sealed: null, safe: null, finalized: null },
+    head: notes.note(headNote) ?? { pending: null, sealed: null, safe: null, finalized: null },
     newestSettled,
-    status: tape.note(statusNote) ?? null,
+    status: notes.note(statusNote) ?? null,
     cursor,
     restartCursor: cursor,
     began: restartPoint?.began ?? null,
-    chainTime: tape.note(chainTimeNote) ?? newestSettled,
+    chainTime: notes.note(chainTimeNote) ?? newestSettled,
     claimedTimes: new BoundedMap(CLAIMED_TIMES_BOUND),
     aheadBlock: null,
     tokens: new Map(tokens.map((token) => [token.address, token])),
@@ -91,28 +93,28 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     changedTokens: new Set(),
     scheduled,
     changedByLogs,
-    listReadAt: tape.note(listReadNote) ?? null,
-    listOrder: tape.note(listOrderNote) ?? null,
+    listReadAt: notes.note(listReadNote) ?? null,
+    listOrder: notes.note(listOrderNote) ?? null,
     position: restartPoint ? UNKNOWN_POSITION : { block: 0, logIndex: Number.MAX_SAFE_INTEGER },
     chainSeenAt: null,
     feeds,
     feedAddresses: new Set(aggregatorAddresses(feeds)),
     tokenByFeed: new Map(),
     quoteSettings,
-    ...restoreQuotes(tape, quoteSettings, directory),
+    ...restoreQuotes(notes, quoteSettings, directory),
     sessionAt,
-    session: tape.note(sessionNote)?.session ?? null,
+    session: notes.note(sessionNote)?.session ?? null,
   }
 }
 
 /** Restores the quotes of pools whose settings have not changed since the previous run. */
 function restoreQuotes(
-  tape: Tape,
+  notes: NoteReader,
   { pools }: QuoteSettings,
   directory: TokenDirectory | null,
 ): Pick<IngestState, 'quotes' | 'changedQuotes'> {
   const [quotes, changedQuotes] = [new Map<Hex, TokenQuotes>(), new Set<Hex>()]
-  for (const [key, stored] of tape.notes(quoteNotes)) {
+  for (const [key, stored] of notes.notes(quoteNotes)) {
     const address = key as Hex
     const ofToken = pools.filter(({ token }) => {
       const found = directory?.find(token)
@@ -131,8 +133,8 @@ async function restoreLedger(tape: Tape, restartPoint: RestartPoint | undefined)
   const ledger = new Ledger()
   let seq = restartPoint?.seq ?? tape.oldest()
   for (;;) {
-    const page = await tape.readAfter(seq, RESTORE_PAGE)
-    for (const entry of page) restoreEntry(ledger, entry)
+    const page = tape.readTexts(seq, RESTORE_PAGE)
+    for (const stored of page) restoreEntry(ledger, stored)
     seq = page.at(-1)?.seq ?? seq
     if (page.length < RESTORE_PAGE) break
     await nextTurn()
@@ -142,7 +144,8 @@ async function restoreLedger(tape: Tape, restartPoint: RestartPoint | undefined)
 }
 
 /** Applies an update to the ledger. A pre-confirmed key is open until a seal lists it or a retract names it. */
-function restoreEntry(ledger: Ledger, { update, seq }: Entry): void {
+function restoreEntry(ledger: Ledger, { seq, text }: StoredText): void {
+  const update = parseUpdate(text)
   if (update.type === 'retract') return ledger.retract(update.block.number, update.key)
   if (update.type === 'seal' && update.block.hash !== null)
     return ledger.restoreSeal({ ...update.block, hash: update.block.hash }, update)

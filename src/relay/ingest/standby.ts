@@ -5,10 +5,10 @@ import type { SharedSourceOptions } from '../chain/source/shared-source-options.
 import { type ChainEvent, sourceFromNow } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
 import type { WriteLine } from '../log-lines.ts'
-import { tokenNotes } from '../tape/notes.ts'
-import type { PeerLogs } from '../tape/peer-logs.ts'
+import { tokenNotes } from '../notes/published-notes.ts'
 import { NotLeadingError, type Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
+import type { PeerLogs } from './peer-logs.ts'
 
 type StandbyInputs = {
   readonly config: { readonly chain: Pick<Config['chain'], 'upstreamRpcUrl'> }
@@ -49,7 +49,7 @@ const listedTokens = (tape: StandbyInputs['tape']): Observable<readonly Hex[]> =
   new Observable((subscriber) => {
     let listed: readonly Hex[] = []
     const update = () => {
-      const tokens = new Map([...tape.notes(tokenNotes).values()].map((token) => [token.address, token]))
+      const tokens = new Map([...tape.notes.notes(tokenNotes).values()].map((token) => [token.address, token]))
       const now = [...listedAddresses(tokens)].sort()
       if (isSameList(listed, now)) return
       listed = now

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { ChainIdentity } from '../chain/rpc/chain-identity.ts'
 import type { Config } from '../config/config.ts'
-import { defineNote, demoNote, Notes } from '../tape/notes.ts'
-import { type Tape, WrongTapeError } from '../tape/tape.ts'
+import { demoNote } from '../notes/published-notes.ts'
+import { defineNote } from '../tape/notes.ts'
+import { type Tape, type TapeWriter, WrongTapeError } from '../tape/tape.ts'
 
 type TapeChainInputs = {
   readonly config: {
@@ -16,9 +17,9 @@ type TapeChainInputs = {
 const chainIdNote = defineNote<number>('chain', z.int())
 
 /** The chain of this tape. A tape holds one chain only: with two, its positions and keys would mean nothing. */
-export function openTapeChainId(tape: Pick<Tape, 'note' | 'follow'>, { config, onFailure }: TapeChainInputs): ChainIdentity {
+export function openTapeChainId(tape: Pick<Tape, 'notes' | 'follow'>, { config, onFailure }: TapeChainInputs): ChainIdentity {
   const { chainId: givenId = null, upstreamRpcUrl } = config.chain
-  const tapeChainId = tape.note(chainIdNote)
+  const tapeChainId = tape.notes.note(chainIdNote)
   if (tapeChainId === undefined) {
     const chain = new ChainIdentity(givenId, 'CHAIN_ID')
     // Another process may be the first that learns the chain and writes it to the tape.
@@ -47,10 +48,15 @@ const wrongTape = ({ tape: { natsUrl, natsStream, dataDir } }: TapeChainInputs['
   )
 
 /** Writes the chain, once it is known, in one transaction with the batch: no update is ever on a tape without a chain. */
-export const appendWithChainId =
-  (tape: Pick<Tape, 'note' | 'append'>, chain: ChainIdentity, isBuiltIn: boolean): Tape['append'] =>
-  (drafts, notes = new Notes(), keepAfter) => {
-    if (chain.id !== null && tape.note(chainIdNote) !== chain.id) notes.set(chainIdNote, chain.id)
-    if ((tape.note(demoNote) ?? false) !== isBuiltIn) notes.set(demoNote, isBuiltIn)
-    return tape.append(drafts, notes, keepAfter)
-  }
+export const writerWithChainId = (
+  tape: Pick<Tape, 'notes'>,
+  writer: TapeWriter,
+  { chain, isBuiltIn }: { readonly chain: ChainIdentity; readonly isBuiltIn: boolean },
+): TapeWriter => ({
+  append: (batch) => {
+    const { notes } = batch
+    if (chain.id !== null && tape.notes.note(chainIdNote) !== chain.id) notes.set(chainIdNote, chain.id)
+    if ((tape.notes.note(demoNote) ?? false) !== isBuiltIn) notes.set(demoNote, isBuiltIn)
+    return writer.append(batch)
+  },
+})

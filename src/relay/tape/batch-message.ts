@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { parseJson } from '../../lib/safe-json.ts'
 import { parsePosition } from '../../protocol/position.ts'
 import { Update } from '../../protocol/updates.ts'
-import { isReadableNote, type Notes } from './notes.ts'
+import { isReadableNote, Notes } from './notes.ts'
 import { SEQ_BOUND } from './runs.ts'
 import type { Entry } from './tape.ts'
 import { SCHEMA_VERSION } from './tape-database.ts'
-import { entryOf } from './tape-row.ts'
-import { channelOf } from './update-text.ts'
+import { channelOf, entryOf } from './tape-row.ts'
+import type { NumberedBatch, TapeStore } from './tape-store.ts'
 
 /** Limit of an epoch's name. It is part of every position, and positions should be short. */
 const EPOCH_BOUND_CHARS = 32
@@ -40,20 +40,25 @@ const Versioned = Header.pick({ version: true })
 /** A batch as other processes receive it: the texts of its numbered updates, and its notes. */
 export type BatchMessage = Readonly<Omit<z.infer<typeof Header>, 'version' | 'count'>> & { readonly texts: readonly string[] }
 
-export const batchMessageOf = (
-  { epoch, epochBeganAt }: Pick<BatchMessage, 'epoch' | 'epochBeganAt'>,
-  after: number,
-  entries: readonly Entry[],
-  notes: Notes,
-  keepAfter: number,
-): BatchMessage => ({
-  ...{ epoch, epochBeganAt, after },
+/** Returns the message of a batch that follows what the store contains. */
+export const batchMessageOf = (store: TapeStore, { entries, notes, keepAfter }: NumberedBatch): BatchMessage => ({
+  ...{ epoch: store.epoch, epochBeganAt: store.epochBeganAt, after: store.end() },
   first: entries[0]?.seq ?? 0,
   texts: entries.map(({ text }) => text),
   notes: Object.fromEntries(notes),
   keepAfter: Number.isFinite(keepAfter) ? keepAfter : null,
   ...{ lastSeqs: null, resigns: false },
 })
+
+/** Returns a batch that the store can write. `entries` are its updates, or those of them that the store lacks. */
+export const numberedBatchOf = ({ notes, keepAfter }: BatchMessage, entries: readonly Entry[]): NumberedBatch => ({
+  entries,
+  notes: new Notes(notes),
+  keepAfter: keepAfter ?? Number.POSITIVE_INFINITY,
+})
+
+export const entriesOf = ({ first, texts }: BatchMessage): readonly Entry[] =>
+  texts.map((text, nth) => entryOf([first + nth, text]))
 
 /** Encodes a batch as one line of JSON, then one line for each update. The version is that of the tape's file. */
 export function encodeBatch({ texts, ...rest }: BatchMessage): Uint8Array {
@@ -80,7 +85,7 @@ type UnreadableMessage = { readonly batch: null; readonly otherVersion: number |
 export function readMessage(bytes: Uint8Array): ReadableBatch | UnreadableMessage {
   try {
     const batch = decodeBatch(bytes)
-    const entries = batch && entriesOf(batch)
+    const entries = batch && checkedEntriesOf(batch)
     if (batch && entries && areReadable(batch.notes)) return { batch, entries }
     const { version = SCHEMA_VERSION } = Versioned.safeParse(parseJson(splitHead(bytes)[0])).data ?? {}
     return { batch: null, otherVersion: version === SCHEMA_VERSION ? null : version }
@@ -91,11 +96,12 @@ export function readMessage(bytes: Uint8Array): ReadableBatch | UnreadableMessag
 }
 
 /** Returns the updates of a batch with their numbers; null if an update or a number is wrong. */
-function entriesOf({ epoch, after, first, texts, lastSeqs }: BatchMessage): readonly Entry[] | null {
+function checkedEntriesOf(batch: BatchMessage): readonly Entry[] | null {
+  const { epoch, after, first, texts, lastSeqs } = batch
   if (lastSeqs?.some(([, seq]) => seq > after)) return null
   if (texts.length === 0) return []
   if (first <= after || first + texts.length > SEQ_BOUND) return null
-  const entries = texts.map((text, nth) => entryOf([first + nth, text]))
+  const entries = entriesOf(batch)
   return entries.every((entry) => isReadable(entry, epoch)) ? entries : null
 }
 

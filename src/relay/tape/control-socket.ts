@@ -2,7 +2,7 @@ import { chmod, rmSync, statSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { WriteLine } from '../log-lines.ts'
-import type { StoredTape } from './stored-tape.ts'
+import type { TapeStore } from './tape-store.ts'
 
 /** Name of the socket in DATA_DIR. */
 export const CONTROL_NAME = 'control'
@@ -18,7 +18,7 @@ export type ControlMessage =
   | { readonly say: 'copied'; readonly isUnchanged: boolean }
   | { readonly say: 'refused'; readonly reason: string }
 
-type ControlInputs = { readonly tape: Pick<StoredTape, 'holdForCopy'>; readonly dataDir: string; readonly log: WriteLine }
+type ControlInputs = { readonly tape: Pick<TapeStore, 'holdForCopy'>; readonly dataDir: string; readonly log: WriteLine }
 
 /** Lets `stocktape backup` copy the file of the tape. Returns a function that closes the socket. */
 export function openControlSocket({ tape, dataDir, log }: ControlInputs): () => Promise<void> {

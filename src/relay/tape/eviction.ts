@@ -17,47 +17,49 @@ const [STEP, STEP_PART] = [256, 0.01]
 /** Default of `openGrowth`. It equals the limit of keys in the ledger. */
 const OPEN_GROWTH = 262_144
 
-/** `clearedUpTo`: number up to which the tape has no update left that eviction by count may delete. */
-type EvictionState = { readonly count: number; readonly oldest: number; readonly clearedUpTo: number }
+/** The counts by which eviction decides. A pass returns new ones, and the store keeps them once the transaction is committed. */
+export type EvictionState = {
+  readonly count: number
+  /** Number after which nothing has been evicted. */
+  readonly oldest: number
+  /** Number up to which the tape has no update left that eviction by count may delete. */
+  readonly clearedUpTo: number
+  /** Time before which the tape has no update; null if unknown. */
+  readonly oldestTime: number | null
+}
 
-type EvictionResult = { readonly evicted: readonly number[]; readonly state: EvictionState }
+/** A batch that adds updates up to `end`. */
+type AddedUpdates = { readonly added: number; readonly end: number; readonly keepAfter: number }
 
 export class Eviction {
   readonly #bounds: EvictionBounds
   readonly #statements: ReturnType<typeof prepareStatements>
-  #state: EvictionState
-  /** Time before which the tape has no update; null if unknown. */
-  #oldestTime: number | null = null
 
-  constructor(database: DatabaseSync, bounds: EvictionBounds, meta: ReadonlyMap<string, string>) {
+  constructor(database: DatabaseSync, bounds: EvictionBounds) {
     this.#bounds = bounds
     this.#statements = prepareStatements(database)
+  }
+
+  /** Reads what the last save and the updates after it show. */
+  read(meta: ReadonlyMap<string, string>): EvictionState {
     const oldest = Number(meta.get('oldest') ?? 0)
     // Every eviction saves the count, so each row above `counted` is one update more.
-    const later = database.prepare('SELECT count(*) AS count FROM tape WHERE seq > ?').get(Number(meta.get('counted') ?? 0))
-    this.#state = { count: Number(meta.get('count') ?? 0) + Number(later?.count ?? 0), oldest, clearedUpTo: oldest }
+    const later = Number(this.#statements.countAfter.get(Number(meta.get('counted') ?? 0))?.count ?? 0)
+    return { count: Number(meta.get('count') ?? 0) + later, oldest, clearedUpTo: oldest, oldestTime: null }
   }
 
-  get count(): number {
-    return this.#state.count
-  }
-
-  get oldest(): number {
-    return this.#state.oldest
-  }
-
-  /** Evicts in the transaction that adds updates up to `end`: first by age, then, among evictable updates, by count. */
-  run({ added, end, keepAfter }: { readonly added: number; readonly end: number; readonly keepAfter: number }): EvictionResult {
-    const { tapeMaxMessages, openGrowth = OPEN_GROWTH, tapeRetentionMs, now } = this.#bounds
+  /** Evicts in the transaction that adds the updates: first by age, then, among evictable updates, by count. */
+  run(before: EvictionState, { added, end, keepAfter }: AddedUpdates) {
+    const { tapeMaxMessages, openGrowth = OPEN_GROWTH } = this.#bounds
     const step = Math.min(STEP, tapeMaxMessages * STEP_PART)
     const countBounds = [
       { last: Math.min(keepAfter, end), countBound: tapeMaxMessages },
       { last: end, countBound: tapeMaxMessages + openGrowth },
     ]
     const limit = EVICTION_BOUND + added
-    let { oldest, clearedUpTo } = this.#state
-    const count = this.#state.count + added
-    const evicted = this.#evictByAge(now() - tapeRetentionMs, keepAfter, limit)
+    let { oldest, clearedUpTo } = before
+    const count = before.count + added
+    const { evicted, oldestTime } = this.#evictByAge(before.oldestTime, keepAfter, limit)
     for (const { last, countBound } of countBounds) {
       const excess = count - evicted.length - countBound
       if (excess <= step || last <= clearedUpTo) continue
@@ -68,43 +70,38 @@ export class Eviction {
       for (const seq of seqs) evicted.push(seq)
     }
     for (const seq of evicted) oldest = Math.max(oldest, seq)
-    return { evicted, state: { count: count - evicted.length, oldest, clearedUpTo: Math.max(clearedUpTo, oldest) } }
+    const state = { count: count - evicted.length, oldest, clearedUpTo: Math.max(clearedUpTo, oldest), oldestTime }
+    return { evicted, state }
   }
 
   /** Counts updates that are added while the disk fails. Nothing is evicted, because nothing can be deleted from the file. */
-  grow(added: number): EvictionResult {
-    return { evicted: [], state: { ...this.#state, count: this.#state.count + added } }
+  grow(before: EvictionState, added: number): { readonly evicted: readonly number[]; readonly state: EvictionState } {
+    return { evicted: [], state: { ...before, count: before.count + added } }
   }
 
-  save(end: number, { count, oldest } = this.#state): void {
-    if (oldest !== this.#state.oldest) this.#statements.writeMeta.run('oldest', String(oldest))
+  save({ count, oldest }: EvictionState, end: number): void {
+    // Without this row nothing has been evicted.
+    if (oldest > 0) this.#statements.writeMeta.run('oldest', String(oldest))
     this.#statements.writeMeta.run('count', String(count))
     this.#statements.writeMeta.run('counted', String(end))
   }
 
-  onCommit(state: EvictionState): void {
-    this.#state = state
-  }
-
-  onRollback(): void {
-    this.#oldestTime = null
-  }
-
-  #evictByAge(before: number, keepAfter: number, limit: number): number[] {
-    if (this.#oldestTime !== null && this.#oldestTime >= before) return []
-    this.#oldestTime = null
+  #evictByAge(oldestTime: number | null, keepAfter: number, limit: number): { evicted: number[]; oldestTime: number | null } {
+    const before = this.#bounds.now() - this.#bounds.tapeRetentionMs
     const evicted: number[] = []
+    if (oldestTime !== null && oldestTime >= before) return { evicted, oldestTime }
+    let keptTime: number | null = null
     const rows = this.#statements.oldest.iterate() as unknown as Iterable<readonly [seq: number, time: number]>
     for (const [seq, time] of rows) {
       if (time >= before || seq > keepAfter || evicted.length === limit) {
-        this.#oldestTime = time
+        keptTime = time
         break
       }
       evicted.push(seq)
     }
     const last = evicted.at(-1)
     if (last !== undefined) this.#statements.evictUpTo.run(last)
-    return evicted
+    return { evicted, oldestTime: keptTime }
   }
 
   #evictByCount(after: number, last: number, limit: number): readonly number[] {
@@ -116,6 +113,7 @@ export class Eviction {
 }
 
 const prepareStatements = (database: DatabaseSync) => ({
+  countAfter: database.prepare('SELECT count(*) AS count FROM tape WHERE seq > ?'),
   oldest: prepareRows(database, 'SELECT seq, time FROM tape ORDER BY seq'),
   evictUpTo: database.prepare('DELETE FROM tape WHERE seq <= ?'),
   evictable: prepareRows(database, 'SELECT seq FROM tape WHERE seq > ? AND seq <= ? AND evictable = 1 ORDER BY seq LIMIT ?'),

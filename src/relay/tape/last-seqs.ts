@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Draft, Update } from '../../protocol/updates.ts'
-import { prepareRows, type TapeRow } from './tape-row.ts'
-import { channelOf } from './update-text.ts'
+import type { Draft } from '../../protocol/updates.ts'
+import type { Entry } from './tape.ts'
+import { channelOf, prepareRows, type TapeRow } from './tape-row.ts'
 
 /** Number of updates between two saves. Opening the tape reads all updates after the last save. */
 const SAVE_INTERVAL = 4_096
@@ -13,14 +13,11 @@ export type ChannelSeqs = readonly (readonly [channel: string, seq: number])[]
 /** Number of the last update of each token and type, which the next update has as `prev`. Kept even if that update is evicted. */
 export class LastSeqs {
   readonly #seqs = new SeqMap()
-  readonly #pending = new SeqMap()
   /** Numbers that changed since the last save. */
   readonly #unsaved = new SeqMap()
   readonly #statements: ReturnType<typeof prepareStatements>
-  /** End of the tape at the last committed save. */
+  /** End of the tape at the last save. */
   #saved: number
-  /** End of the tape at a save in the open transaction; null without one. */
-  #savedNext: number | null = null
 
   constructor(database: DatabaseSync, saved: number) {
     this.#statements = prepareStatements(database)
@@ -28,7 +25,7 @@ export class LastSeqs {
     for (const { address, type, seq } of this.#statements.read.iterate()) this.#seqs.set(String(address), String(type), Number(seq))
     for (const [seq, text] of this.#statements.readTape.iterate(saved) as unknown as Iterable<TapeRow>) {
       const { address, type } = channelOf(text)
-      this.#setCommitted(address ?? ALL_TOKENS, type, Number(seq))
+      for (const seqs of [this.#seqs, this.#unsaved]) seqs.set(address ?? ALL_TOKENS, type, Number(seq))
     }
   }
 
@@ -43,16 +40,15 @@ export class LastSeqs {
     }
   }
 
-  add({ address, type }: Pick<Update, 'address' | 'type'>, seq: number): void {
-    this.#pending.set(address ?? ALL_TOKENS, type, seq)
-  }
-
-  /** Takes over the last numbers of a checkpoint if they are higher. */
-  addAll(seqs: ChannelSeqs): void {
-    for (const [channel, seq] of seqs) {
+  /** Returns the numbers that change with these updates and with a checkpoint, whose numbers count only if they are higher. */
+  changesBy(entries: readonly Entry[], checkpoint: ChannelSeqs = []): SeqMap {
+    const changes = new SeqMap()
+    for (const { seq, update } of entries) changes.set(update.address ?? ALL_TOKENS, update.type, seq)
+    for (const [channel, seq] of checkpoint) {
       const [address = '', type = ''] = channel.split(' ')
-      if (seq > (this.#seqs.get(address, type) ?? 0)) this.#pending.set(address, type, seq)
+      if (seq > (this.#seqs.get(address, type) ?? 0)) changes.set(address, type, seq)
     }
+    return changes
   }
 
   get all(): ChannelSeqs {
@@ -64,37 +60,25 @@ export class LastSeqs {
     return end - this.#saved >= SAVE_INTERVAL || oldest > this.#saved
   }
 
-  /** Writes all changed numbers in the transaction after which the tape ends at `end`. */
-  save(end: number): void {
-    // Pending numbers are written last, because they are newer.
-    for (const changed of [this.#unsaved, this.#pending])
+  /** Writes the numbers that changed since the last save, in the transaction after which the tape ends at `end`. */
+  save(changes: SeqMap, end: number): void {
+    // The changes of the transaction are written last, because they are newer.
+    for (const changed of [this.#unsaved, changes])
       for (const [address, type, seq] of changed) this.#statements.write.run(address, type, seq)
     this.#statements.writeEnd.run(String(end))
-    this.#savedNext = end
   }
 
-  onCommit(): void {
-    for (const [address, type, seq] of this.#pending) this.#setCommitted(address, type, seq)
-    this.#pending.clear()
-    if (this.#savedNext === null) return
+  /** Takes over the changes of a committed transaction. `saved` is the end that it saved; null if it saved nothing. */
+  adopt(changes: SeqMap, saved: number | null): void {
+    for (const [address, type, seq] of changes) for (const seqs of [this.#seqs, this.#unsaved]) seqs.set(address, type, seq)
+    if (saved === null) return
     this.#unsaved.clear()
-    this.#saved = this.#savedNext
-    this.#savedNext = null
-  }
-
-  onRollback(): void {
-    this.#pending.clear()
-    this.#savedNext = null
-  }
-
-  #setCommitted(address: string, type: string, seq: number): void {
-    this.#seqs.set(address, type, seq)
-    this.#unsaved.set(address, type, seq)
+    this.#saved = saved
   }
 }
 
 /** A number for each token and type, in one map for each type: no keys need to be joined, and a small map grows without delay. */
-class SeqMap {
+export class SeqMap {
   readonly #byType = new Map<string, Map<string, number>>()
 
   get(address: string, type: string): number | undefined {

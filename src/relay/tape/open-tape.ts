@@ -1,28 +1,27 @@
-import type { Observable, SchedulerLike } from 'rxjs'
 import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics.ts'
 import { openControlSocket } from './control-socket.ts'
-import { openEmbeddedTape } from './embedded-tape.ts'
-import { type PeerChannel, PeerLogs } from './peer-logs.ts'
-import type { StoredTape, StoredTapeOptions } from './stored-tape.ts'
+import { LocalWriter } from './local-writer.ts'
+import type { SharedTapeLink, TapePeers, TapeWriter } from './tape.ts'
+import { openTapeStore, type TapeStore, type TapeStoreOptions } from './tape-store.ts'
 
-type TapeInputs = Required<Pick<StoredTapeOptions, 'now' | 'wallTime' | 'random' | 'log'>> & {
+type TapeInputs = Required<Pick<TapeStoreOptions, 'now' | 'wallTime' | 'random' | 'log'>> & {
   readonly config: Pick<Config, 'process' | 'tape'>
   readonly metrics: Metrics
   readonly uptime: () => number
-  readonly clock: SchedulerLike
   /** Called when the tape has to be closed and opened again. */
   readonly onReset: (why: string) => void
   readonly onFailure: (failure: unknown) => void
 }
 
-/** `leadership` is null for a tape that no other process shares. `peers` is null for an edge too. */
-export type RelayTape = {
-  readonly tape: StoredTape
-  /** Whether this process writes the tape: now, and at every change. */
-  readonly leadership: Observable<boolean> | null
-  readonly peers: PeerLogs | null
-  readonly isCut: () => boolean
+export type OpenedTape = {
+  readonly tape: TapeStore
+  /** Null if this process never writes the tape. */
+  readonly writer: TapeWriter | null
+  /** Null if no other process writes the tape. */
+  readonly shared: SharedTapeLink | null
+  /** Null if this process has no others to write the tape with. */
+  readonly peers: TapePeers | null
   readonly close: () => Promise<void>
 }
 
@@ -30,54 +29,55 @@ export type RelayTape = {
 const PEER_LOGS = 'pending'
 
 /** Opens the tape, and the socket at which `stocktape backup` copies it. */
-export async function openTape(inputs: TapeInputs): Promise<RelayTape> {
-  const opened = await openWithoutControl(inputs)
-  const closeControl = openControlSocket({ tape: opened.tape, dataDir: inputs.config.tape.dataDir, log: inputs.log })
-  return {
-    ...opened,
-    close: async () => {
-      await closeControl()
-      await opened.tape.close()
-    },
+export async function openTape(inputs: TapeInputs): Promise<OpenedTape> {
+  const { config, metrics, now, log } = inputs
+  const opened = await (config.tape.natsUrl ? openOverNats(inputs, config.tape.natsUrl) : openLocal(inputs))
+  const { tape } = opened
+  measureTape(metrics, tape, now)
+  const closeControl = openControlSocket({ tape, dataDir: config.tape.dataDir, log })
+  const close = async () => {
+    await closeControl()
+    await opened.close()
   }
+  return { ...opened, close }
 }
 
-/** Opens the tape in a file or, if NATS_URL is set, in a stream of NATS. Only the latter loads the NATS library. */
-async function openWithoutControl({ config, metrics, onReset, onFailure, uptime, clock, ...ports }: TapeInputs) {
-  const { natsUrl } = config.tape
-  const onCommit = (seconds: number) => metrics.tapeCommitSeconds.observe(seconds)
-  const options = { ...config.tape, onCommit, ...ports }
-  if (!natsUrl) {
-    const tape = openEmbeddedTape(options)
-    measureTape(metrics, tape, ports.now)
-    return { tape, leadership: null, peers: null, isCut: () => false }
-  }
+function openLocal(inputs: TapeInputs): OpenedTape {
+  const tape = openTapeStore(storeOptionsOf(inputs))
+  return { tape, writer: new LocalWriter(tape), shared: null, peers: null, close: async () => tape.close() }
+}
+
+/** Opens the tape as a stream of NATS. Only this loads the NATS library. */
+async function openOverNats(inputs: TapeInputs, natsUrl: readonly string[]): Promise<OpenedTape> {
+  const { config, metrics, ...ports } = inputs
   const { openJetStreamTape } = await import('./jetstream/open-jetstream-tape.ts')
   const mayLead = config.process.role !== 'edge'
-  const tape = await openJetStreamTape({
-    ...options,
-    ...{ uptime, onReset, onFailure, mayLead, onUnreadable: () => metrics.streamUnreadable.inc() },
+  const { stream, copy, writer, close } = await openJetStreamTape({
+    ...{ ...ports, ...storeOptionsOf(inputs), mayLead, onUnreadable: () => metrics.streamUnreadable.inc() },
     nats: { ...config.tape, natsUrl },
   })
-  measureTape(metrics, tape, ports.now)
-  metrics.leads.measureBy(() => (tape.isLeading ? 1 : 0))
-  const { stream, leadership } = tape
+  metrics.leads.measureBy(() => (writer.isLeading ? 1 : 0))
   metrics.natsConnected.measureBy(() => (stream.isConnected ? 1 : 0))
-  metrics.natsLag.measureBy(() => tape.lag)
-  const channel: PeerChannel = {
+  metrics.natsLag.measureBy(() => copy.lag)
+  const peers: TapePeers = {
+    leadership: writer.leadership,
     send: (bytes) => stream.send(PEER_LOGS, bytes),
     listen: (receive) => stream.listen(PEER_LOGS, receive),
   }
-  const peers = mayLead ? new PeerLogs(channel, clock) : null
-  return { tape, peers, leadership, isCut: () => tape.isCut }
+  return { tape: copy.store, shared: copy, close, ...(mayLead ? { writer, peers } : { writer: null, peers: null }) }
 }
 
-function measureTape(metrics: Metrics, tape: StoredTape, now: () => number): void {
+const storeOptionsOf = ({ config, metrics, now, wallTime, random, log }: TapeInputs) => ({
+  ...{ ...config.tape, now, wallTime, random, log },
+  onCommit: (seconds: number) => metrics.tapeCommitSeconds.observe(seconds),
+})
+
+function measureTape(metrics: Metrics, tape: TapeStore, now: () => number): void {
   metrics.tapeIsDurable.measureBy(() => (tape.isDurable ? 1 : 0))
-  metrics.tapeRows.measureBy(() => tape.measure().rows)
-  metrics.tapeBytes.measureBy(() => tape.measure().bytes)
+  metrics.tapeRows.measureBy(() => tape.size.rows)
+  metrics.tapeBytes.measureBy(() => tape.size.bytes)
   metrics.tapeOldestAge.measureBy(() => {
-    const { oldestTime } = tape.measure()
-    return oldestTime === null ? null : Math.max(0, now() - oldestTime) / 1_000
+    const { oldestTimeMs } = tape.size
+    return oldestTimeMs === null ? null : Math.max(0, now() - oldestTimeMs) / 1_000
   })
 }

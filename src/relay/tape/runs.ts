@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { parseUpdate } from './update-text.ts'
+import type { Run } from './tape.ts'
+import { parseUpdate } from './tape-row.ts'
 
 /** Limit of a number that is derived from the clock: a clock that gives more is wrong, and numbers must stay below 2^53. */
 const CLOCK_SEQ_BOUND = 2 ** 52
@@ -12,43 +13,21 @@ const SKIPPED_BOUND = 2 ** 33
 /** Least difference between the stored time and the wall time of an update that counts as a step of the clock. */
 const STEP_MS = 1_000
 
-/** A run of the process that writes the tape. `previous_end` is the last number that the tape had before the run. */
-type Run = { readonly first: number; readonly previous_end: number }
+export const readRuns = (database: DatabaseSync): readonly Run[] =>
+  database.prepare('SELECT first, previous_end FROM runs ORDER BY first').all() as Run[]
 
-/** The runs that wrote the tape. Each begins at the microseconds since the epoch began, so that no lost number is given again. */
-export class Runs {
-  readonly #database: DatabaseSync
-  #runs: readonly Run[]
+/** Writes the start of a run inside a transaction, and returns all runs. `end` is the last number on the tape. */
+export function writeRun(database: DatabaseSync, first: number, { oldest, end }: { oldest: number; end: number }): readonly Run[] {
+  // Forgets each run that wrote nothing or began before an evicted update, because it explains no lost number.
+  database.prepare('DELETE FROM runs WHERE first > ? OR first <= ?').run(end, oldest)
+  database.prepare('INSERT INTO runs (first, previous_end) VALUES (?, ?)').run(first, end)
+  return readRuns(database)
+}
 
-  constructor(database: DatabaseSync) {
-    this.#database = database
-    this.#runs = this.#read()
-  }
-
-  /** Begins a run inside a transaction. `end` is the last number on the tape. */
-  begin(first: number, oldest: number, end: number): void {
-    // Forgets each run that wrote nothing or began before an evicted update, because it explains no lost number.
-    this.#database.prepare('DELETE FROM runs WHERE first > ? OR first <= ?').run(end, oldest)
-    this.#database.prepare('INSERT INTO runs (first, previous_end) VALUES (?, ?)').run(first, end)
-    this.#runs = this.#read()
-  }
-
-  onRollback(): void {
-    this.#runs = this.#read()
-  }
-
-  get first(): number {
-    return this.#runs.at(-1)?.first ?? 1
-  }
-
-  lostAfter(seq: number): number | null {
-    const next = this.#runs.find(({ first }) => first > seq)
-    return next && seq > next.previous_end ? next.previous_end : null
-  }
-
-  #read(): readonly Run[] {
-    return this.#database.prepare('SELECT first, previous_end FROM runs ORDER BY first').all() as Run[]
-  }
+/** Returns the last number before the run that skipped `seq`, if `seq` was lost or never given; otherwise null. */
+export function lostAfter(runs: readonly Run[], seq: number): number | null {
+  const next = runs.find(({ first }) => first > seq)
+  return next && seq > next.previous_end ? next.previous_end : null
 }
 
 /** Returns the first number of a run that begins now: the clock's or, if that may be given already, one beyond all lost numbers. */

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { messageOf } from '../../lib/http-fetch.ts'
 import type { WriteLine } from '../log-lines.ts'
 import { TapeError } from './tape.ts'
 
@@ -15,7 +16,7 @@ const settingsSql = `
   PRAGMA synchronous = NORMAL;
 `
 
-/** Times never decrease with growing numbers. See `lookup-subject.ts` for subjects. */
+/** Times never decrease with growing numbers. See `tape-tables.ts` for subjects. */
 export const TAPE_COLUMNS =
   '(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER) STRICT'
 
@@ -64,6 +65,13 @@ export function openTapeDatabase(dir: string, log: WriteLine = () => {}): Databa
   }
 }
 
+/** Returns the rows of the table `meta`; null for a new file. */
+export function readMeta(database: DatabaseSync): ReadonlyMap<string, string> | null {
+  const rows = database.prepare('SELECT name, value FROM meta').all()
+  const meta = new Map(rows.map(({ name, value }) => [String(name), String(value)]))
+  return meta.has('epoch') ? meta : null
+}
+
 /** Primary result codes of SQLite for a file that is damaged, or that is no database. */
 const damageCodes: ReadonlySet<number> = new Set([11, 26])
 
@@ -74,7 +82,7 @@ export const resultCodeOf = (failure: unknown): number =>
 /** Returns an error that names the remedy for a failure. `explain` makes its text, unless the file is damaged. */
 export function tapeErrorOf(failure: unknown, dir: string, explain: (message: string) => string): TapeError {
   if (failure instanceof TapeError) return failure
-  const message = failure instanceof Error ? failure.message : String(failure)
+  const message = messageOf(failure)
   if (!damageCodes.has(resultCodeOf(failure) & 0xff)) return new TapeError(explain(message))
   const remedy = 'put a backup in its place, or move it away; without it clients get a gap'
   return new TapeError(`the tape in DATA_DIR ${dir} is damaged (${message}): ${remedy}`)

@@ -1,23 +1,23 @@
 import cluster from 'node:cluster'
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { EMPTY, Subject } from 'rxjs'
+import { Subject } from 'rxjs'
 import type { ChainEvent } from '../chain/source/source.ts'
 import { type Config, withUpstream } from '../config/config.ts'
 import { ListenError } from '../edge/http/http-server.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { WriteLine } from '../log-lines.ts'
 import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.ts'
-import { decodeBatch } from '../tape/batch-message.ts'
-import { Notes } from '../tape/notes.ts'
-import { openStoredTape, StoredTape } from '../tape/stored-tape.ts'
-import { type Entry, NotLeadingError, REACH_BOUND_MS } from '../tape/tape.ts'
+import { decodeBatch, entriesOf, numberedBatchOf } from '../tape/batch-message.ts'
+import { REACH_BOUND_MS, type SharedTapeLink } from '../tape/tape.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
-import { entryOf } from '../tape/tape-row.ts'
-import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
+import { openTapeStore, type TapeStore } from '../tape/tape-store.ts'
+import { Questions, type WorkerOrder, type WorkerReport } from './worker-messages.ts'
 
 /** Limit of the wait for an answer of the writing process, which itself may wait for another process. */
-const ANSWER_BOUND_MS = REACH_BOUND_MS + 500
+const REACH_ANSWER_BOUND_MS = REACH_BOUND_MS + 500
+/** Limit of the wait for the metrics of all processes. */
+const METRICS_BOUND_MS = 10_000
 
 type GivenOptions = Pick<RelayOptions, 'log' | 'metrics' | 'loadDocuments'>
 
@@ -32,51 +32,14 @@ export function runWorker(config: Config, given: GivenOptions): void {
     process.on(event, (failure) => worker.onFailure(failure))
 }
 
-/** A copy of the tape, kept up to date by the batches that the writing process sends. */
-class WorkerTape extends StoredTape {
-  readonly #reaching = new Map<number, (isReached: boolean) => void>()
-  #requests = 0
-
-  /** Asks the writing process, whose answer follows all of its batches. */
-  override reach(seq: number): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    this.#requests += 1
-    const request = this.#requests
-    const timeout = setTimeout(() => this.onReached(request, false), ANSWER_BOUND_MS)
-    this.#reaching.set(request, (isReached) => {
-      clearTimeout(timeout)
-      resolve(isReached)
-    })
-    report({ did: 'reach', request, seq })
-    return promise
-  }
-
-  onReached(request: number, isReached: boolean): void {
-    this.#reaching.get(request)?.(isReached)
-    this.#reaching.delete(request)
-  }
-
-  override async append(): Promise<readonly Entry[]> {
-    throw new NotLeadingError('another process writes the tape')
-  }
-
-  /** Writes a batch to the copy, which may already contain the first updates of the batch. */
-  receive(bytes: Uint8Array): void {
-    const batch = decodeBatch(bytes)
-    if (!batch) throw new Error('a batch from the writing process cannot be read')
-    const { first, texts, notes, keepAfter } = batch
-    const entries = texts.map((text, index) => entryOf([first + index, text])).filter(({ seq }) => seq > this.end())
-    this.write(entries, new Notes(notes), keepAfter ?? Number.POSITIVE_INFINITY)
-  }
-}
-
-class ServingWorker {
+class ServingWorker implements SharedTapeLink {
   readonly #config: Config
   readonly #given: GivenOptions
   readonly #chainEvents = new Subject<ChainEvent>()
-  /** Requests for metrics that wait for an answer. All of them ask for the same metrics, so any answer fits any request. */
-  readonly #answers: ((text: string) => void)[] = []
-  #tape: WorkerTape | null = null
+  /** Questions to the writing process. */
+  readonly #questions = new Questions()
+  /** A copy of the tape, to which this process writes the batches that the writing process sends. */
+  #tape: TapeStore | null = null
   #usage: SharedUsage | null = null
   #opening: Promise<Relay> | null = null
   #isCut = false
@@ -96,18 +59,16 @@ class ServingWorker {
       case 'moveUsage':
         return this.#usage?.moveTo(order.file)
       case 'batch':
-        return this.#tape?.receive(order.bytes)
+        return this.#receive(order.bytes)
       case 'chainEvent':
         return this.#chainEvents.next(order.event)
       case 'cut':
         this.#isCut = order.isCut
         return
       case 'measure':
-        return void this.#given.metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
-      case 'measured':
-        return this.#answers.shift()?.(order.text)
-      case 'reached':
-        return this.#tape?.onReached(order.request, order.isReached)
+        return void this.#given.metrics.json().then((json) => report({ did: 'measure', question: order.question, json }))
+      case 'answer':
+        return this.#questions.answer(order.question, order.answer)
       case 'announceStop':
         return void this.#opening?.then((relay) => relay.announceStop()).catch(() => {})
       case 'stop':
@@ -140,8 +101,7 @@ class ServingWorker {
   }: Extract<WorkerOrder, { do: 'start' }>): Promise<void> {
     if (source) await copyFile(source, join(dir, TAPE_FILE_NAME))
     const config = withUpstream(this.#config, upstream)
-    const tapeOptions = { ...config.tape, dataDir: dir, ...tapePorts }
-    const tape = openStoredTape(tapeOptions, (database) => new WorkerTape(database, tapeOptions))
+    const tape = openTapeStore({ ...config.tape, dataDir: dir, ...tapePorts })
     this.#tape = tape
     const sharedUsage = new SharedUsage(usageFile, cluster.worker?.id ?? 0)
     this.#usage = sharedUsage
@@ -154,7 +114,7 @@ class ServingWorker {
       sharedUsage,
       onFailure: (failure: unknown) => this.onFailure(failure),
     }
-    const opened = { tape, leadership: EMPTY, peers: null, isCut: () => this.#isCut, close: () => tape.close() }
+    const opened = { tape, writer: null, shared: this, peers: null, close: async () => tape.close() }
     this.#opening = openServer(options, opened, this.#chainEvents)
     const relay = await this.#opening
     report({ did: 'listen', port: relay.port })
@@ -162,9 +122,38 @@ class ServingWorker {
     report({ did: 'list' })
   }
 
-  #askMetrics(): Promise<string> {
-    report({ did: 'askMetrics' })
-    return new Promise((resolve) => this.#answers.push(resolve))
+  /** Writes a batch to the copy, which may already contain the first updates of the batch. */
+  #receive(bytes: Uint8Array): void {
+    const batch = decodeBatch(bytes)
+    if (!batch) throw new Error('a batch from the writing process cannot be read')
+    const end = this.#tape?.end() ?? 0
+    this.#tape?.write(
+      numberedBatchOf(
+        batch,
+        entriesOf(batch).filter(({ seq }) => seq > end),
+      ),
+    )
+  }
+
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  /** Only the writing process knows it. */
+  get refusal(): string | null {
+    return null
+  }
+
+  /** Asks the writing process, whose answer follows all of its batches. */
+  async reach(seq: number): Promise<boolean> {
+    const ask = (question: number) => report({ did: 'reach', question, seq })
+    return (await this.#questions.ask<boolean>(REACH_ANSWER_BOUND_MS, ask)) ?? false
+  }
+
+  async #askMetrics(): Promise<string> {
+    const text = await this.#questions.ask<string>(METRICS_BOUND_MS, (question) => report({ did: 'askMetrics', question }))
+    if (text === null) throw new Error('the writing process does not answer')
+    return text
   }
 }
 

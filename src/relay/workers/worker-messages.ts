@@ -23,11 +23,9 @@ export type WorkerOrder =
   /** Says whether the tape lacks current updates now. */
   | { readonly do: 'cut'; readonly isCut: boolean }
   /** Asks the worker for its metrics. */
-  | { readonly do: 'measure'; readonly request: number }
-  /** Answers the report `askMetrics` with the metrics of all processes. */
-  | { readonly do: 'measured'; readonly text: string }
-  /** Answers the report `reach`, after every batch that was written before it. */
-  | { readonly do: 'reached'; readonly request: number; readonly isReached: boolean }
+  | { readonly do: 'measure'; readonly question: number }
+  /** Answers `reach`, after every batch that was written before it, or `askMetrics`, with the text of all metrics. */
+  | { readonly do: 'answer'; readonly question: number; readonly answer: boolean | string }
   | { readonly do: 'announceStop' }
   | { readonly do: 'stop' }
 
@@ -39,8 +37,31 @@ export type WorkerReport =
   | { readonly did: 'list' }
   | { readonly did: 'fail'; readonly message: string }
   /** Asks for all batches up to a number, for a client that has received it from another process. */
-  | { readonly did: 'reach'; readonly request: number; readonly seq: number }
+  | { readonly did: 'reach'; readonly question: number; readonly seq: number }
   /** Asks for the metrics of all processes. */
-  | { readonly did: 'askMetrics' }
+  | { readonly did: 'askMetrics'; readonly question: number }
   /** Answers the order `measure` with the metrics of the worker. */
-  | { readonly did: 'measure'; readonly request: number; readonly json: MetricsJson }
+  | { readonly did: 'measure'; readonly question: number; readonly json: MetricsJson }
+
+/** Questions to another process that wait for its answers. */
+export class Questions {
+  readonly #waiting = new Map<number, (answer: unknown) => void>()
+  #count = 0
+
+  /** Sends a question with its number. Resolves to null if it is not answered in time. */
+  ask<Answer>(withinMs: number, send: (question: number) => void): Promise<Answer | null> {
+    this.#count += 1
+    const question = this.#count
+    const { promise, resolve } = Promise.withResolvers<Answer | null>()
+    this.#waiting.set(question, resolve as (answer: unknown) => void)
+    setTimeout(() => this.answer(question, null), withinMs).unref()
+    send(question)
+    return promise
+  }
+
+  /** Ignores an answer that is late. */
+  answer(question: number, answer: unknown): void {
+    this.#waiting.get(question)?.(answer)
+    this.#waiting.delete(question)
+  }
+}

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { ChainEvent } from '../chain/source/source.ts'
 import { randomTokenSecret } from '../config/api-key-settings.ts'
 import { upstreamOf } from '../config/config.ts'
@@ -8,11 +9,10 @@ import { ListenError } from '../edge/http/http-server.ts'
 import { type MetricsJson, mergeMetrics } from '../metrics.ts'
 import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
 import { batchMessageOf, encodeBatch } from '../tape/batch-message.ts'
-import type { Notes } from '../tape/notes.ts'
-import type { Entry } from '../tape/tape.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
+import type { NumberedBatch } from '../tape/tape-store.ts'
 import { makeFolder, removeLeftovers, UsageFile } from './temporary-files.ts'
-import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
+import { Questions, type WorkerOrder, type WorkerReport } from './worker-messages.ts'
 
 /** Limit of the bytes of orders that a worker has not read. Beyond it the worker counts as stuck, and is replaced. */
 const UNSENT_BOUND_BYTES = 128 * 2 ** 20
@@ -31,8 +31,8 @@ type Member = {
   readonly startedAt: number
   /** Batches that wait until the worker has its copy of the tape; null after that. */
   waiting: Uint8Array[] | null
-  /** Lets the tape's file change again. Returns false if the file has changed while the worker copied it. */
-  release: () => boolean
+  /** Called when the worker has its copy. */
+  onCopy: () => void
   unsentBytes: number
 }
 
@@ -67,15 +67,15 @@ class WorkerSupervisor {
   readonly listed = Promise.withResolvers<void>()
   readonly #listeningSlots = new Set<number>()
   readonly #restartDelays = new Map<number, number>()
-  readonly #measuring = new Map<number, (json: MetricsJson) => void>()
+  /** Questions to workers. */
+  readonly #questions = new Questions()
   #writer: Awaited<ReturnType<typeof openWriter>> | null = null
   #port: number
   /** The port that workers request. They share one socket only if all request the same number. */
   #sharedPort: number
-  readonly #copyQueue: Member[] = []
-  #isCopying = false
   #copies = 0
-  #requests = 0
+  /** Ends with the last copy that was asked for: workers copy the tape one after the other. */
+  #copying: Promise<void> = Promise.resolve()
   #isCut = false
   #isStopAnnounced = false
   #isStopping = false
@@ -107,7 +107,7 @@ class WorkerSupervisor {
     rmSync(this.#folder, { recursive: true, force: true })
     mkdirSync(this.#folder, { recursive: true })
     this.#usage = new UsageFile()
-    writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch(entries, notes, keepAfter))
+    writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch({ entries, notes, keepAfter }))
     for (let slot = 1; slot <= this.#options.config.process.workers; slot += 1) this.#fork(slot)
   }
 
@@ -148,11 +148,10 @@ class WorkerSupervisor {
 
   #fork(slot: number): void {
     const worker = cluster.fork()
-    const member: Member = { slot, worker, startedAt: performance.now(), waiting: [], release: () => true, unsentBytes: 0 }
+    const member: Member = { slot, worker, startedAt: performance.now(), waiting: [], onCopy: () => {}, unsentBytes: 0 }
     this.#members.set(slot, member)
     worker.once('online', () => {
-      this.#copyQueue.push(member)
-      this.#giveNextCopy()
+      this.#copying = this.#copying.then(() => this.#giveCopy(member)).catch(this.#options.onFailure)
     })
     worker.on('message', (report: WorkerReport) => this.#onReport(member, report))
     // A worker that cannot be reached ends, and `exit` handles that.
@@ -161,45 +160,46 @@ class WorkerSupervisor {
     closeLastConnectionAtExit(worker)
   }
 
-  /** Lets one waiting worker copy the tape, if none does so now. Batches for the worker wait until it has the copy. */
-  #giveNextCopy(): void {
-    const tape = this.#writer?.tape
-    const usage = this.#usage
-    if (!tape || !usage || this.#isCopying) return
-    // While the disk fails, the newest updates are in memory only, so a copy of the file would lack them.
-    if (!tape.isInFile) return void setTimeout(() => this.#giveNextCopy(), COPY_RETRY_MS).unref()
-    const member = this.#copyQueue.shift()
-    if (!member) return
-    if (member.worker.isDead()) return this.#giveNextCopy()
-    this.#isCopying = true
+  /** Lets a worker copy the tape. Batches for the worker wait until it has the copy. */
+  async #giveCopy(member: Member): Promise<void> {
+    const { worker, slot } = member
     this.#copies += 1
     const dir = join(this.#folder, `copy-${this.#copies}`)
     // If the folder is among the temporary files, another program may have deleted it.
     mkdirSync(dir, { recursive: true })
-    const held = tape.holdForCopy(join(dir, TAPE_FILE_NAME))
-    if (!held) {
-      this.#isCopying = false
-      this.#copyQueue.unshift(member)
-      return this.#giveNextCopy()
-    }
-    const { source, release } = held
+    const held = await this.#holdFor(member, join(dir, TAPE_FILE_NAME))
+    const usage = this.#usage
+    if (!held || !usage) return
     if (usage.renew()) for (const each of this.#members.values()) this.#send(each, { do: 'moveUsage', file: usage.path })
-    member.waiting = []
-    member.release = () => {
-      member.release = () => true
-      this.#isCopying = false
-      const isUnchanged = release()
-      this.#giveNextCopy()
-      return isUnchanged
-    }
+    const hasCopied = new Promise<boolean>((resolve) => {
+      member.onCopy = () => resolve(true)
+      worker.once('exit', () => resolve(false))
+    })
     const given = { upstream: upstreamOf(this.#options.config), usageFile: usage.path, tokenSecret: this.#tokenSecret }
-    this.#send(member, { do: 'start', ...given, dir, source, port: this.#sharedPort, slot: member.slot })
+    this.#send(member, { do: 'start', ...given, dir, source: held.source, port: this.#sharedPort, slot })
     this.#send(member, { do: 'cut', isCut: this.#isCut })
+    const isCopied = await hasCopied
+    // If the file has changed during the copy, the worker that takes this slot copies it again.
+    if (!held.release()) kill(member)
+    else if (isCopied) this.#sendWaiting(member)
   }
 
-  #onCopy(member: Member): void {
-    // The file has changed during the copy. The worker that takes this slot copies it again.
-    if (!member.release()) return kill(member)
+  /** Holds the file for a copy: while the disk fails, its newest updates are in memory only. Null if the worker has ended. */
+  async #holdFor(member: Member, path: string) {
+    while (this.#writer && !member.worker.isDead()) {
+      const held = this.#writer.tape.holdForCopy(path)
+      if (held) {
+        // The copy has all batches before this moment, and none after it.
+        member.waiting = []
+        member.unsentBytes = 0
+        return held
+      }
+      await delay(COPY_RETRY_MS, null, { ref: false })
+    }
+    return null
+  }
+
+  #sendWaiting(member: Member): void {
     const waiting = member.waiting ?? []
     member.waiting = null
     member.unsentBytes = 0
@@ -209,7 +209,7 @@ class WorkerSupervisor {
   #onReport(member: Member, report: WorkerReport): void {
     switch (report.did) {
       case 'copy':
-        return this.#onCopy(member)
+        return member.onCopy()
       case 'listen':
         this.#port = report.port
         this.#options.log('worker_started', { worker: member.slot, pid: member.worker.process.pid })
@@ -224,22 +224,24 @@ class WorkerSupervisor {
       case 'reach':
         return void this.#answerReach(member, report)
       case 'askMetrics':
-        return void this.metricsText().then((text) => this.#send(member, { do: 'measured', text }))
+        return void this.metricsText().then((text) => this.#answer(member, report.question, text))
       case 'measure':
-        this.#measuring.get(report.request)?.(report.json)
-        this.#measuring.delete(report.request)
-        return
+        return this.#questions.answer(report.question, report.json)
     }
   }
 
-  async #answerReach(member: Member, { request, seq }: Extract<WorkerReport, { did: 'reach' }>): Promise<void> {
-    const isReached = (await this.#writer?.tape.reach?.(seq)) ?? true
-    this.#send(member, { do: 'reached', request, isReached })
+  async #answerReach(member: Member, { question, seq }: Extract<WorkerReport, { did: 'reach' }>): Promise<void> {
+    // While the tape is opened again, this process does not know what others have written.
+    const isReached = this.#writer !== null && ((await this.#writer.shared?.reach(seq)) ?? true)
+    this.#answer(member, question, isReached)
+  }
+
+  #answer(member: Member, question: number, answer: boolean | string): void {
+    this.#send(member, { do: 'answer', question, answer })
   }
 
   #onExit(member: Member, how: string): void {
     if (this.#members.get(member.slot) === member) this.#members.delete(member.slot)
-    member.release()
     if (!this.#isStopping) this.#usage?.forget(member.worker.id)
     if (this.#isStopping || !this.#writer) return
     this.#options.log('worker_ended', { worker: member.slot, reason: how })
@@ -255,10 +257,10 @@ class WorkerSupervisor {
     return delayMs
   }
 
-  #sendBatch(entries: readonly Entry[], notes: Notes, keepAfter: number): void {
+  #sendBatch(batch: NumberedBatch): void {
     if (this.#members.size === 0 || !this.#writer) return
-    // A worker receives every batch in order, and does not read `after`, so that is 0.
-    const bytes = encodeBatch(batchMessageOf(this.#writer.tape, 0, entries, notes, keepAfter))
+    // A worker receives every batch in order, and does not read which number it follows.
+    const bytes = encodeBatch(batchMessageOf(this.#writer.tape, batch))
     for (const member of this.#members.values()) {
       if (!member.waiting) this.#send(member, { do: 'batch', bytes }, bytes.length)
       else if (member.unsentBytes + bytes.length > UNSENT_BOUND_BYTES) kill(member)
@@ -283,7 +285,7 @@ class WorkerSupervisor {
   }
 
   #checkCut(): void {
-    const isCut = this.#writer?.isCut() ?? true
+    const isCut = this.#writer ? (this.#writer.shared?.isCut ?? false) : true
     if (isCut === this.#isCut) return
     this.#isCut = isCut
     for (const member of this.#members.values()) this.#send(member, { do: 'cut', isCut })
@@ -291,19 +293,7 @@ class WorkerSupervisor {
 
   /** Asks a worker for its metrics. Resolves to null if the worker does not answer in time. */
   #measure(member: Member): Promise<MetricsJson | null> {
-    this.#requests += 1
-    const request = this.#requests
-    return new Promise((resolve) => {
-      const timeout = setTimeout(() => {
-        this.#measuring.delete(request)
-        resolve(null)
-      }, METRICS_TIMEOUT_MS)
-      this.#measuring.set(request, (json) => {
-        clearTimeout(timeout)
-        resolve(json)
-      })
-      this.#send(member, { do: 'measure', request })
-    })
+    return this.#questions.ask(METRICS_TIMEOUT_MS, (question) => this.#send(member, { do: 'measure', question }))
   }
 
   async #stopMembers(): Promise<void> {

@@ -7,9 +7,10 @@ import { createInterface } from 'node:readline'
 import { type Command, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/exit-codes.ts'
 import { type CommandFlags, commonFlags, readFlags, textFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
+import { messageOf } from '../../lib/http-fetch.ts'
 import { CONTROL_NAME, type ControlMessage } from '../../relay/tape/control-socket.ts'
 import { TAPE_FILE_NAME } from '../../relay/tape/tape-database.ts'
-import { BackupError, checkTapeFile, messageOf, sync, syncFolder } from './tape-file.ts'
+import { BackupError, checkTapeFile, sync, syncFolder } from './tape-file.ts'
 
 /** Number of times that the file is copied before the command fails. A copy is repeated if the relay completed the file meanwhile. */
 const ATTEMPTS_BOUND = 3

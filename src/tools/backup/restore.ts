@@ -5,9 +5,10 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Command } from '../../lib/exit-codes.ts'
 import { type CommandFlags, readFlags, switchFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
+import { messageOf } from '../../lib/http-fetch.ts'
 import { TAPE_FILE_NAME } from '../../relay/tape/tape-database.ts'
 import { backupFlags, isRelayRunning, placesOf, reportFailure } from './backup.ts'
-import { BackupError, checkTapeFile, messageOf, sync, syncFolder } from './tape-file.ts'
+import { BackupError, checkTapeFile, sync, syncFolder } from './tape-file.ts'
 
 export const restoreFlags = {
   force: switchFlag('replace the tape that the folder holds'),

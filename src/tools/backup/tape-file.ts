@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
+import { messageOf } from '../../lib/http-fetch.ts'
 import { oneLine } from '../../lib/text.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import { SCHEMA_VERSION } from '../../relay/tape/tape-database.ts'
@@ -49,5 +50,3 @@ async function flush(path: string, flags: string): Promise<void> {
     await file.close()
   }
 }
-
-export const messageOf = (failure: unknown): string => (failure instanceof Error ? failure.message : String(failure))

@@ -1,4 +1,4 @@
-import { headNote } from '../../../src/relay/tape/notes.ts'
+import { headNote } from '../../../src/relay/notes/published-notes.ts'
 import type { Law, LawContext } from './law.ts'
 
 /** I22: the heads that the relay names are ones that the chain had: nothing is kept from one false message. */
@@ -16,7 +16,7 @@ export class ChainHeads implements Law {
 
   onTick(): void {
     const { tape, violation } = this.#context
-    const head = tape().note(headNote)
+    const head = tape().notes.note(headNote)
     if (!head) return
     const wrong = [
       ['sealed', head.sealed, this.#highest],

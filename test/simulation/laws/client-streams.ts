@@ -1,7 +1,7 @@
 import { formatPosition } from '../../../src/protocol/position.ts'
 import { Refusal } from '../../../src/protocol/refusal.ts'
 import type { Outlet } from '../../../src/relay/edge/transport/socket-outlet.ts'
-import type { SearchableTape } from '../../../src/relay/tape/tape.ts'
+import type { Tape } from '../../../src/relay/tape/tape.ts'
 import type { Http } from '../../../src/sdk/client/http-requests.ts'
 import { comparePositions } from '../../../src/sdk/client/position-order.ts'
 import type { Gap, StreamItem } from '../../../src/sdk/client/stream-types.ts'
@@ -57,7 +57,7 @@ export class ClientStreams {
     clock.runAfter(0, () => this.#startProgram())
   }
 
-  onRelayStart(tape: SearchableTape): void {
+  onRelayStart(tape: Tape): void {
     const random = new SeededRandom(this.#options.context.settings.seed, 'edge')
     const edge = new SimulatedEdge(tape, this.#options.clock, () => random.next())
     this.#edge = edge

@@ -76,7 +76,7 @@ export class KeyLifecycles {
       lifecycle.isRestored = true
       if (settings.tapeBound !== undefined && lifecycle.state === 'sealed')
         lifecycle.isForgotten ||= !tape()
-          .readKey(lifecycle.key)
+          .find({ key: lifecycle.key })
           .some(({ update }) => update.id === lifecycle.publishedBy)
     }
   }

@@ -1,4 +1,4 @@
-import type { Entry, SearchableTape } from '../../../src/relay/tape/tape.ts'
+import type { Entry, Tape } from '../../../src/relay/tape/tape.ts'
 import type { ActiveFaults } from '../active-faults.ts'
 import type { SimulatedChain } from '../simulated-chain.ts'
 import type { SimulatedList } from '../simulated-list.ts'
@@ -18,7 +18,7 @@ export type LawContext = {
   /** Whether another chain answered in the past `ms`, from an endpoint that did not tell the relay so. */
   readonly wasOfUnnamedChainWithin: (ms: number) => boolean
   /** The current tape. */
-  readonly tape: () => SearchableTape
+  readonly tape: () => Tape
   readonly violation: (law: string, detail: string) => void
 }
 

@@ -27,7 +27,7 @@ export class OpenKeys implements Law {
     const { tape, violation } = this.#context
     if (this.#lifecycles.all.get(key)?.state !== 'open') return
     const isKept = tape()
-      .readKey(key)
+      .find({ key })
       .some(({ update }) => isFact(update))
     if (!isKept) violation('I21', `${key} was evicted while it was open`)
   }

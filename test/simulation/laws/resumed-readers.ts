@@ -2,7 +2,9 @@ import { noFilters } from '../../../src/protocol/parameters/value-filters.ts'
 import { formatPosition, parsePosition } from '../../../src/protocol/position.ts'
 import { updateTypes } from '../../../src/protocol/updates.ts'
 import { findResumePoint, type ResumePoint } from '../../../src/relay/edge/live/resume-point.ts'
+import { lostAfter } from '../../../src/relay/tape/runs.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
+import { entryOf } from '../../../src/relay/tape/tape-row.ts'
 import { SeededRandom } from '../seeded-random.ts'
 import type { Law, LawContext } from './law.ts'
 
@@ -95,7 +97,11 @@ export class ResumedReaders implements Law {
     }
     this.#last = point.after.seq
     this.#isLive = true
-    this.#receive(await tape().readAfter(this.#last, READ_BOUND))
+    this.#receive(
+      tape()
+        .readTexts(this.#last, READ_BOUND)
+        .map(({ seq, text }) => entryOf([seq, text])),
+    )
   }
 
   /** Resumes from a number, and compares the answer with what the tape has lost and evicted. */
@@ -112,7 +118,7 @@ export class ResumedReaders implements Law {
     const found =
       point.gaps.map(({ reason, to }) => `${reason} to ${to.seq}`).join(', ') || `${point.resume} after ${point.after.seq}`
     const from = Math.max(oldest, storedEnd)
-    const evicted = storedEnd < oldest && tape().lostAfter(seq) !== null ? `, expired to ${oldest}` : ''
+    const evicted = storedEnd < oldest && lostAfter(tape().runs, seq) !== null ? `, expired to ${oldest}` : ''
     const expected = seq === from ? `full after ${seq}` : `expired to ${evicted ? storedEnd : from}${evicted}`
     if (found !== expected) violation('I20', `a resume from ${seq} is ${found}, not ${expected}`)
     return point

@@ -4,7 +4,7 @@ import type { ChainEvent } from '../../../src/relay/chain/source/source.ts'
 import { LogNotifier } from '../../../src/relay/gateway/subscriptions/log-notifier.ts'
 import { SubscriptionGroups } from '../../../src/relay/gateway/subscriptions/subscription-groups.ts'
 import { restartPointNote } from '../../../src/relay/ingest/restore-state.ts'
-import { tokenNotes } from '../../../src/relay/tape/notes.ts'
+import { tokenNotes } from '../../../src/relay/notes/published-notes.ts'
 import type { PlacedLog } from '../placed-logs.ts'
 import type { Completeness } from './completeness.ts'
 import type { Law, LawContext } from './law.ts'
@@ -60,11 +60,11 @@ export class RpcNotifications implements Law {
   onRelayStart(): void {
     const subscribers = new SubscriptionGroups()
     const { tape } = this.#context
-    const state = (address: Hex) => tape().note(tokenNotes.at(address))?.state
+    const state = (address: Hex) => tape().notes.note(tokenNotes.at(address))?.state
     this.#logNotifier = new LogNotifier({ subscribers, isListed: (address) => (state(address) ?? 'delisted') !== 'delisted' })
     this.#currentLogs = { pendingLogs: new Map(), logs: new Map() }
     this.#firstBlock = null
-    this.#settledBefore = tape().note(restartPointNote)?.block ?? -1
+    this.#settledBefore = tape().notes.note(restartPointNote)?.block ?? -1
     for (const kind of kinds) {
       const notify = (notice: { bytes(id: string, encode: (text: string) => Buffer): Buffer }) =>
         this.#checkNotification(kind, NotificationSchema.parse(JSON.parse(String(notice.bytes('', Buffer.from)))).params.result)

@@ -3,7 +3,7 @@ import { blockOf, Key } from '../../../protocol/fields.ts'
 import type { FactStage } from '../../../protocol/history.ts'
 import { type KeyStage, stageAfter } from '../../../protocol/key-life.ts'
 import type { Update } from '../../../protocol/updates.ts'
-import type { Entry, TapeHistory } from '../../tape/tape.ts'
+import type { Entry, Tape } from '../../tape/tape.ts'
 import { badParameter, unknownKey } from '../limits/refusals.ts'
 import type { CurrentState } from '../select/current-state.ts'
 
@@ -12,13 +12,13 @@ type FactHistory = { readonly key: string; readonly texts: readonly string[]; re
 
 export function readFact(
   text: string,
-  { tape, current }: { readonly tape: TapeHistory; readonly current: CurrentState },
+  { tape, current }: { readonly tape: Pick<Tape, 'find'>; readonly current: CurrentState },
 ): FactHistory {
   const key = readKey(text)
   const block = blockOf(key)
-  const publications = tape.readKey(key)
+  const publications = tape.find({ key })
   // A log that is folded into another one has no publication. Only the seals of its block name its key and its token.
-  const sealsByToken = Map.groupBy(tape.sealsOfBlock(block), ({ update }) => update.address)
+  const sealsByToken = Map.groupBy(tape.find({ sealsOf: block }), ({ update }) => update.address)
   const seals = [...sealsByToken.values()].flatMap((tokenSeals) => sealsOf(key, tokenSeals))
   const entries = [...publications, ...seals].sort((a, b) => a.seq - b.seq)
   const lastStage = stageOf(key, entries)

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CloseReason } from '../../../protocol/close-codes.ts'
 import { resumeAfter } from '../../../protocol/position.ts'
 import { contentTypeOf } from '../../../protocol/transports.ts'
-import type { SearchableTape, Tape } from '../../tape/tape.ts'
+import type { Tape } from '../../tape/tape.ts'
 import { Client } from '../clients/client.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import { limitRefusals } from '../limits/refusals.ts'
@@ -69,7 +69,7 @@ export function openExport(
   })
 }
 
-type ExportContext = MatchedContext & { readonly tape: SearchableTape; readonly pause: () => Promise<unknown> }
+type ExportContext = MatchedContext & { readonly tape: Tape; readonly pause: () => Promise<unknown> }
 
 /** Reads each part after the reader has taken the previous one. Throws an EvictedError if eviction is faster than the reader. */
 export async function* readAll(context: ExportContext, query: HistoryQuery): AsyncGenerator<readonly Frame[]> {
@@ -98,7 +98,7 @@ async function* readKept({ tape, ...context }: ExportContext, query: HistoryQuer
   const { stage } = selection.options
   await context.pause()
   const oldest = tape.oldest()
-  const reader = openMatchedReader({ ...context, tape: await guardEviction(tape, stage) }, selection)
+  const reader = openMatchedReader({ ...context, tape: guardEviction(tape, stage) }, selection)
   const read = async function* (range: Partial<MatchedRange>) {
     for await (const { frames } of reader.readPages({ after, before, order, ...range })) yield frames
   }

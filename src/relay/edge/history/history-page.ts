@@ -14,7 +14,7 @@ const WORK_BOUND = 6_000
 
 /** Returns headers with the position after which the tape is complete, and the time of the first message after it. */
 export function keptSinceHeaders(tape: Pick<Tape, 'epoch' | 'oldest' | 'oldestTime'>): Record<string, string> {
-  const time = tape.oldestTime()
+  const time = tape.oldestTime
   return {
     [KEPT_SINCE]: formatPosition(tape.epoch, tape.oldest()),
     ...(time !== null && { [KEPT_SINCE_TIME]: time }),

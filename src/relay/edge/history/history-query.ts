@@ -4,7 +4,7 @@ import { type EventsQuery, readEventsQuery } from '../../../protocol/history.ts'
 import { defaultSelectionOptions, patchOptions } from '../../../protocol/parameters/selection.ts'
 import type { StartPoint } from '../../../protocol/parameters/start-point.ts'
 import { formatPosition, type Position, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
-import type { Tape, TapeHistory } from '../../tape/tape.ts'
+import type { Tape } from '../../tape/tape.ts'
 import { otherEpoch } from '../limits/refusals.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 import { tapeTimeOf } from '../live/resume-point.ts'
@@ -52,7 +52,7 @@ export async function readHistoryQuery(
 }
 
 type QueryContext = {
-  readonly tape: Pick<Tape, 'epoch' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
+  readonly tape: Pick<Tape, 'epoch' | 'oldest' | 'seqBefore'>
   readonly now: number
   readonly clockStepsMs: number
   readonly stage: Stage

@@ -5,7 +5,7 @@ import { readParameters } from '../../../protocol/parameters/read-parameters.ts'
 import { SnapshotQuery } from '../../../protocol/parameters/selection.ts'
 import type { TokenDetails } from '../../../protocol/token-list.ts'
 import { globalTypes, updateTypes } from '../../../protocol/updates.ts'
-import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
+import type { Tape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import { noList, unknownSymbol } from '../limits/refusals.ts'
@@ -109,11 +109,11 @@ async function readToken(selector: string, context: EdgeContext, workQueue: Long
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 
-async function newestSeqOf(address: Hex, tape: SearchableTape, workQueue: LongWorkQueue): Promise<number | null> {
-  const read: HistoryReader = tape.openReader({ tokens: new Set([address]), types: tokenTypes })
+async function newestSeqOf(address: Hex, tape: Tape, workQueue: LongWorkQueue): Promise<number | null> {
+  const wanted = { tokens: new Set([address]), types: tokenTypes }
   let before = tape.end() + 1
   for (;;) {
-    const { entries, reached } = await read({ after: 0, before, order: 'desc', limit: 1 })
+    const { entries, reached } = tape.read(wanted, { after: 0, before, order: 'desc', limit: 1 })
     const [newest] = entries
     if (newest) return newest.seq
     if (reached === null) return null

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { messageOf } from '../../../lib/http-fetch.ts'
 import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../config/api-key-settings.ts'
 import type { WriteLine } from '../../log-lines.ts'
 
@@ -48,7 +49,7 @@ export class ApiKeyRing {
     }
     // If the file cannot be read, nothing changes: a file that is written right now must not lock clients out.
     const onFailure = (failure: unknown) => {
-      const reason = failure instanceof Error ? failure.message : String(failure)
+      const reason = messageOf(failure)
       options.log('api_keys_unreadable', { reason })
     }
     const read = () => readFile(file, 'utf8').then((text) => this.#take(text))

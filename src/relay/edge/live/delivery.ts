@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { runAtOnce, runForTurn, type Steps, TURN_MS } from '../../../lib/turns.ts'
 import type { TapePosition } from '../../../protocol/position.ts'
-import type { Entry, SearchableTape } from '../../tape/tape.ts'
+import type { Entry, Tape } from '../../tape/tape.ts'
 import { type Frame, framesOf } from '../select/frame.ts'
 import type { Audiences } from './audiences.ts'
 import { BatchDelay } from './batch-delay.ts'
@@ -28,7 +28,7 @@ const TURN_MICROS = TURN_MS * 1_000
 const SEALED_PART_UPDATES = 250
 
 type Options = {
-  readonly tape: SearchableTape
+  readonly tape: Tape
   readonly audiences: Audiences
   /** Limit of the time for which an update waits to share one write with later updates. */
   readonly delayBoundMs: number

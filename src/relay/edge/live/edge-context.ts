@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/config.ts'
 import type { WriteLine } from '../../log-lines.ts'
-import type { SearchableTape } from '../../tape/tape.ts'
+import type { SharedTapeLink, Tape } from '../../tape/tape.ts'
 import type { Clients } from '../clients/clients.ts'
 import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import type { Authorizer } from '../limits/authorizer.ts'
@@ -13,7 +13,9 @@ export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' |
   readonly hub: Hub
   readonly clients: Clients
   readonly current: CurrentState
-  readonly tape: SearchableTape
+  readonly tape: Tape
+  /** Null if no other process writes the tape. */
+  readonly shared: SharedTapeLink | null
   /** The wall clock without its steps: for ages, and for the times of the tape. */
   readonly now: () => number
   /** The wall clock: for times that clients see. */

@@ -77,7 +77,7 @@ function startStream(edge: EdgeContext, request: StreamRequest, resolved: Return
   if (refused) throw refused
   const socket = takeOver(incoming, outgoing)
   const run = () => runStream(edge, { ...resolved, address, socket })
-  const ahead = numberAhead(subscription.since, edge.tape)
+  const ahead = numberAhead(subscription.since, edge)
   if (ahead === null) return run()
   socket.on('error', () => socket.destroy())
   // The connection is taken over already, because Node could not release it after a wait.

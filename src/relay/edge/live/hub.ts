@@ -4,7 +4,7 @@ import type { NoticeOf } from '../../../protocol/notices.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
 import type { Refusal } from '../../../protocol/refusal.ts'
 import type { Metrics } from '../../metrics.ts'
-import type { SearchableTape } from '../../tape/tape.ts'
+import type { Tape } from '../../tape/tape.ts'
 import type { Clients } from '../clients/clients.ts'
 import { tooManySelections } from '../limits/refusals.ts'
 import type { Selection } from '../select/compiled-selection.ts'
@@ -18,7 +18,7 @@ import { Listener, type ListenerHost, type ListenerInit } from './listener.ts'
 type Options = {
   readonly clients: Clients
   readonly maxSelections: number
-  readonly tape: SearchableTape
+  readonly tape: Tape
   readonly current: CurrentState
   readonly wallTime: () => number
   readonly uptime: () => number

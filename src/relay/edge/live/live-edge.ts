@@ -7,7 +7,7 @@ import { randomTokenSecret } from '../../config/api-key-settings.ts'
 import type { Config } from '../../config/config.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { Metrics } from '../../metrics.ts'
-import { demoNote } from '../../tape/notes.ts'
+import { demoNote } from '../../notes/published-notes.ts'
 import { Clients } from '../clients/clients.ts'
 import { ApiKeyRing } from '../limits/api-key-ring.ts'
 import { createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
@@ -24,10 +24,8 @@ const ABSENCE_CHECK_MS = 100
 /** Limit of the time for which an update waits to share one write with later ones: Node receives a burst in a few reads. */
 const BATCH_DELAY_BOUND_MS = 10
 
-type LiveInputs = Pick<EdgeContext, 'tape' | 'now' | 'wallTime' | 'uptime' | 'random' | 'warn'> & {
+type LiveInputs = Pick<EdgeContext, 'tape' | 'shared' | 'now' | 'wallTime' | 'uptime' | 'random' | 'warn'> & {
   readonly config: Config
-  /** Whether the tape is cut off from the process that writes it. */
-  readonly isCut: () => boolean
   readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
   readonly metrics: Metrics
   readonly sharedUsage?: SharedUsage | null
@@ -35,8 +33,8 @@ type LiveInputs = Pick<EdgeContext, 'tape' | 'now' | 'wallTime' | 'uptime' | 'ra
 }
 
 export function openLiveEdge(inputs: LiveInputs) {
-  const { config, chain, tape, isCut, wallTime, warn, log } = inputs
-  const current = new CurrentState(tape, isCut)
+  const { config, chain, tape, shared, wallTime, warn, log } = inputs
+  const current = new CurrentState(tape.notes, shared)
   const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
   const onRevoked = (revoked: ReadonlySet<string>) => clients.disconnectAll(revoked)
   const needsKeys = apiKeys.length > 0 || apiKeysFile !== undefined
@@ -52,7 +50,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     ...config.edge,
     ...{ hub, clients, current, keys, isOneOfMany, isWrongChain },
     chainId: () => chain.id,
-    demo: () => config.chain.isBuiltIn || tape.note(demoNote) === true,
+    demo: () => config.chain.isBuiltIn || tape.notes.note(demoNote) === true,
     server: `stocktape/${version}`,
     navStaleAfterMs: config.tokens.navStaleAfterMs,
     tapeRetentionMs: config.tape.tapeRetentionMs,
@@ -68,6 +66,7 @@ export function openLiveEdge(inputs: LiveInputs) {
   let isStopping = false
   const readiness = openReadiness({
     tape,
+    shared,
     current,
     now: inputs.now,
     isWrongChain,

@@ -1,18 +1,19 @@
-import type { Tape } from '../../tape/tape.ts'
+import type { SharedTapeLink, Tape } from '../../tape/tape.ts'
 import type { CurrentState } from '../select/current-state.ts'
 
 /** The relay is unready if settling has been behind for this long, and the newest settled block is older than this. */
 const SETTLING_LAG_BOUND_MS = 10_000
 
 type ReadinessInputs = {
-  readonly tape: Pick<Tape, 'follow' | 'refusal'>
+  readonly tape: Pick<Tape, 'follow'>
+  readonly shared: Pick<SharedTapeLink, 'refusal'> | null
   readonly current: CurrentState
   readonly now: () => number
   readonly isWrongChain: () => boolean
   readonly isStopping: () => boolean
 }
 
-export function openReadiness({ tape, current, now, isWrongChain, isStopping }: ReadinessInputs) {
+export function openReadiness({ tape, shared, current, now, isWrongChain, isStopping }: ReadinessInputs) {
   /** The steady time of the last change of the source or its reason. */
   let statusAt = now()
   const unfollow = tape.follow((batch) => {
@@ -28,8 +29,8 @@ export function openReadiness({ tape, current, now, isWrongChain, isStopping }: 
     reasons: (): readonly string[] => [
       ...(isWrongChain() ? ['wrong_chain: every upstream URL is of another chain'] : []),
       ...(!current.hasTokens ? ['no_list: no list has been read yet'] : []),
-      ...(tape.refusal ? [`NATS does not store the tape: ${tape.refusal}`] : []),
-      ...(!tape.refusal && current.isCut ? ['no updates from NATS: it cannot be reached, or no ingester writes'] : []),
+      ...(shared?.refusal ? [`NATS does not store the tape: ${shared.refusal}`] : []),
+      ...(!shared?.refusal && current.isCut ? ['no updates from NATS: it cannot be reached, or no ingester writes'] : []),
       ...(current.source === 'down' && !current.isCut ? ['the upstream is down'] : []),
       ...(current.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(isSettlingBehind() ? ['the logs of the newest sealed blocks cannot be read'] : []),

@@ -6,9 +6,11 @@ import type { StartPoint } from '../../../protocol/parameters/start-point.ts'
 import { hasValueFilter } from '../../../protocol/parameters/value-filters.ts'
 import { formatPosition, parsePosition, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import { typesOfKind, type UpdateType } from '../../../protocol/updates.ts'
-import type { HistoryFilter, SearchableTape, Tape } from '../../tape/tape.ts'
+import { lostAfter } from '../../tape/runs.ts'
+import type { HistoryFilter, Tape } from '../../tape/tape.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { justBefore, openMatchedReader, wantedBy } from '../select/matched-reader.ts'
+import type { EdgeContext } from './edge-context.ts'
 
 export type ResumeGap = {
   readonly reason: NoticeOf<'gap'>['reason']
@@ -28,7 +30,7 @@ export type ResumePoint = {
 const unconditionalTypes: ReadonlySet<UpdateType> = new Set([...typesOfKind('state', 'reading'), 'seal'])
 
 type ResumeContext = {
-  readonly tape: SearchableTape
+  readonly tape: Tape
   readonly now: number
   /** How much the wall clock is ahead of `now`, because somebody has set it. */
   readonly clockStepsMs: number
@@ -38,15 +40,15 @@ type ResumeContext = {
 }
 
 /** Returns a number that another process may have given a client, and that this one does not have yet; null if it has all. */
-export function numberAhead(since: StartPoint, tape: Pick<Tape, 'epoch' | 'end' | 'lostAfter' | 'reach'>): number | null {
+export function numberAhead(since: StartPoint, { tape, shared }: Pick<EdgeContext, 'tape' | 'shared'>): number | null {
   const position = since.from === 'position' ? since.position : null
-  const isAhead = position?.epoch === tape.epoch && position.seq > tape.end() && tape.lostAfter(position.seq) === null
-  return isAhead && tape.reach ? position.seq : null
+  const isAhead = position?.epoch === tape.epoch && position.seq > tape.end() && lostAfter(tape.runs, position.seq) === null
+  return isAhead && shared ? position.seq : null
 }
 
 /** Waits for a number that another process gave. False if this process may still receive it. */
-export const reach = ({ tape }: { readonly tape: Pick<Tape, 'reach'> }, seq: number): Promise<boolean> =>
-  tape.reach?.(seq).catch(() => false) ?? Promise.resolve(true)
+export const reach = ({ shared }: Pick<EdgeContext, 'shared'>, seq: number): Promise<boolean> =>
+  shared?.reach(seq).catch(() => false) ?? Promise.resolve(true)
 
 /** Finds the position at which a stream with this `since` starts. A part that cannot be sent becomes a gap with its reason. */
 export async function findResumePoint(since: StartPoint, selection: Selection, context: ResumeContext): Promise<ResumePoint> {
@@ -73,7 +75,7 @@ async function locate(since: StartPoint, stage: Stage, { tape, onGap, ...times }
       return { after: positionAt(oldest), resume: 'none', gaps: [] }
     case 'time':
     case 'duration': {
-      const seq = given(await tape.seqBefore(tapeTimeOf(since, times)), tape)
+      const seq = given(tape.seqBefore(tapeTimeOf(since, times)), tape)
       return { after: positionAt(Math.max(oldest, seq)), resume: 'none', gaps: [] }
     }
     case 'position':
@@ -82,7 +84,7 @@ async function locate(since: StartPoint, stage: Stage, { tape, onGap, ...times }
 }
 
 /** Returns the sequence number, or the last one before it that is not lost: a resume from a lost number would be a gap. */
-const given = (seq: number, tape: Pick<Tape, 'lostAfter'>): number => tape.lostAfter(seq) ?? seq
+const given = (seq: number, { runs }: Pick<Tape, 'runs'>): number => lostAfter(runs, seq) ?? seq
 
 /** Converts a start to the tape's time, which has no steps of the wall clock. */
 export const tapeTimeOf = (
@@ -99,10 +101,10 @@ function resumeFrom(text: string, stage: Stage, tape: Tape, onGap: OnGap): Resum
     return { after: to, resume: 'gap', gaps: [gap] }
   }
   if (!position || position.epoch !== tape.epoch) return gapAfter('epoch', tape.oldest())
-  const lostAfter = tape.lostAfter(position.seq)
-  if (lostAfter !== null) {
-    const kept = Math.max(lostAfter, tape.oldest())
-    return onGap === 'skip' ? gapAfter('expired', kept) : thenEvicted(gapAfter('expired', lostAfter), kept, tape)
+  const endBefore = lostAfter(tape.runs, position.seq)
+  if (endBefore !== null) {
+    const kept = Math.max(endBefore, tape.oldest())
+    return onGap === 'skip' ? gapAfter('expired', kept) : thenEvicted(gapAfter('expired', endBefore), kept, tape)
   }
   if (position.seq > tape.end()) return gapAfter('ahead', tape.end())
   const after = position.n === null ? position.seq : given(resumeAfter(position), tape)
@@ -127,7 +129,7 @@ async function isTooLong(after: TapePosition, selection: Selection, { tape, maxR
   if (from === tape.end() || tape.end() - (isSealed ? 0 : after.seq) <= maxReplay) return false
   const extent = async (wanted: HistoryFilter, seq: number) => {
     await nextTurn()
-    return tape.estimateCount(wanted, seq, maxReplay)
+    return tape.count(wanted, seq, maxReplay)
   }
   if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > maxReplay) return true
   const { most } = await extent(wantedBy(selection), isSealed ? 0 : from)

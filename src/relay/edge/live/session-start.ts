@@ -8,11 +8,11 @@ import { resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import { MESSAGE_BOUND_BYTES } from '../../../protocol/requests.ts'
 import { updateTypes } from '../../../protocol/updates.ts'
 import { LineDigest } from '../../tape/line-digest.ts'
-import type { Entry, SeqRange } from '../../tape/tape.ts'
+import type { Entry } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { concatBytes, type Frame } from '../select/frame.ts'
-import { justBefore, openMatchedReader, PAGE_BOUND } from '../select/matched-reader.ts'
+import { justBefore, type MatchedContext, openMatchedReader, PAGE_BOUND } from '../select/matched-reader.ts'
 import { snapshotOf } from '../select/snapshot.ts'
 import { backfillUrlOf } from './backfill-link.ts'
 import type { EdgeContext } from './edge-context.ts'
@@ -59,7 +59,7 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
     id,
     end: hub.position(tape.end()),
     oldest: hub.position(tape.oldest()),
-    oldest_time: tape.oldestTime(),
+    oldest_time: tape.oldestTime,
     protocol: 'stocktape.v1',
     server,
     connection: listener.id,
@@ -202,8 +202,11 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
   const { recent } = hub.delivery
   const { stage } = listener.selection.options
   const reportsEvicted = stage === 'sealed' && request.reportsEvicted
-  const readRecent = (range: SeqRange) => recent.read(range)
-  const reader = openMatchedReader({ tape, isGone: () => listener.isGone, readRecent, reportsEvicted }, listener.selection)
+  const recentOrTape: MatchedContext['tape'] = {
+    read: (wanted, range) => recent.read(range) ?? tape.read(wanted, range),
+    find: (subject) => tape.find(subject),
+  }
+  const reader = openMatchedReader({ tape: recentOrTape, isGone: () => listener.isGone, reportsEvicted }, listener.selection)
   let replayed = 0
   let receipt = beginReceipt(edge, listener)
   const send = (frames: readonly Frame[]): void => {

@@ -200,7 +200,7 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   async #start(subscription: FirstSubscription): Promise<void> {
-    const ahead = numberAhead(subscription.since, this.#edge.tape)
+    const ahead = numberAhead(subscription.since, this.#edge)
     if (ahead === null || (await reach(this.#edge, ahead)))
       return startSession(this.#edge, this.#listener, subscription, (session) => this.#run(session))
     if (this.#listener.isGone) return

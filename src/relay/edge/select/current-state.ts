@@ -5,7 +5,6 @@ import {
   headNote,
   listOrderNote,
   listReadNote,
-  type NoteReader,
   newestSettledNote,
   quoteNotes,
   type SealedBlockTime,
@@ -13,7 +12,9 @@ import {
   sessionNote,
   statusNote,
   tokenNotes,
-} from '../../tape/notes.ts'
+} from '../../notes/published-notes.ts'
+import type { NoteReader } from '../../tape/notes.ts'
+import type { SharedTapeLink } from '../../tape/tape.ts'
 import type { TokenQuotes } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
 import { TokenDirectory } from '../../tokens/token-directory.ts'
@@ -42,12 +43,12 @@ export class CurrentState {
   #status: ReportedStatus = { source: 'down', reason: 'unreachable', started_at: null }
   readonly #quotes = new Map<string, TokenQuotes>()
   marketSession: NoticeOf<'snapshot'>['session'] = null
-  readonly #isCut: () => boolean
+  readonly #shared: Pick<SharedTapeLink, 'isCut'> | null
 
-  /** If `isCut` returns true, the tape does not receive current updates: the source is then unknown, and counts as down. */
-  constructor(tape: NoteReader, isCut: () => boolean = () => false) {
-    this.#isCut = isCut
-    this.apply(tape)
+  /** While a shared tape is cut, it does not receive current updates: the source is then unknown, and counts as down. */
+  constructor(notes: NoteReader, shared: Pick<SharedTapeLink, 'isCut'> | null = null) {
+    this.#shared = shared
+    this.apply(notes)
   }
 
   apply(notes: NoteReader): void {
@@ -66,15 +67,15 @@ export class CurrentState {
   }
 
   get isCut(): boolean {
-    return this.#isCut()
+    return this.#shared?.isCut ?? false
   }
 
   get source(): SourceName {
-    return this.#isCut() ? 'down' : this.#status.source
+    return this.isCut ? 'down' : this.#status.source
   }
 
   get reason(): SourceReason {
-    return this.#isCut() ? 'unreachable' : this.#status.reason
+    return this.isCut ? 'unreachable' : this.#status.reason
   }
 
   /** The time of the last change of the source or its reason; null before the first status. */

@@ -2,7 +2,7 @@ import type { Hex } from '../../../lib/hex.ts'
 import { blockOf } from '../../../protocol/fields.ts'
 import { contentsBefore } from '../../../protocol/key-messages.ts'
 import type { Update } from '../../../protocol/updates.ts'
-import type { Entry, TapeHistory } from '../../tape/tape.ts'
+import type { Entry, Tape } from '../../tape/tape.ts'
 
 type AmendedContent = Extract<Update, { type: 'amend' }>['update']
 type FactUpdate = Exclude<Extract<Update, { key?: string | undefined }>, { type: 'retract' | 'amend' }>
@@ -18,7 +18,7 @@ export type KeyHistory = {
 
 type SealKeys = { readonly seq: number; readonly keys: ReadonlySet<string> }
 
-export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
+export type TapeLookup = Pick<Tape, 'find'>
 
 /** Looks up keys on the tape. Updates that are matched together share one lookup, so that a long seal is read only once. */
 export class KeyLookup {
@@ -34,7 +34,7 @@ export class KeyLookup {
     let seals = this.#sealsByBlock.get(blockKey)
     if (!seals) {
       seals = this.tape
-        .sealsOfToken(address, block)
+        .find({ sealsOf: block, address })
         .flatMap(({ seq, update }) => (update.type === 'seal' ? [{ seq, keys: new Set(update.keys) }] : []))
       this.#sealsByBlock.set(blockKey, seals)
     }
@@ -57,7 +57,7 @@ export class KeyHistories {
   historyOf(key: string): KeyHistory | null {
     let history = this.#histories.get(key)
     if (history === undefined) {
-      const contents = contentsBefore(this.#lookup.tape.readKey(key), this.beforeSeq)
+      const contents = contentsBefore(this.#lookup.tape.find({ key }), this.beforeSeq)
       const [first] = contents
       history = first ? { key, seq: first.seq, published: first.content as FactUpdate, contents } : null
       this.#histories.set(key, history)

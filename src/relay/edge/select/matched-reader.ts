@@ -1,7 +1,7 @@
 import { nextTurn, runInTurns, type Steps } from '../../../lib/turns.ts'
 import type { Stage } from '../../../protocol/fields.ts'
 import { resumeAfter, type TapePosition } from '../../../protocol/position.ts'
-import type { Entry, FoundEntries, HistoryFilter, SeqRange, TapeHistory } from '../../tape/tape.ts'
+import type { Entry, HistoryFilter, Tape } from '../../tape/tape.ts'
 import type { Selection } from './compiled-selection.ts'
 import { evictedOf, type Frame, framesOf, isAfter, isBefore } from './frame.ts'
 import { createMatcher } from './match.ts'
@@ -14,12 +14,10 @@ const FOLLOWER_WORK = 8
 const SLICE_MS = 2
 
 export type MatchedContext = {
-  readonly tape: Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
+  readonly tape: Pick<Tape, 'read' | 'find'>
   readonly isGone: () => boolean
   /** Resolves when the read may continue, in a later turn of the event loop. */
   readonly pause?: () => Promise<unknown>
-  /** Reads the updates that are in memory; null if some of them no longer are. */
-  readonly readRecent?: (range: SeqRange) => FoundEntries | null
   /** Whether a page ends before the first update that the sealed view lacks because of eviction. */
   readonly reportsEvicted?: boolean
 }
@@ -48,10 +46,10 @@ export const justBefore = (seq: number, stage: Stage): TapePosition => ({ seq, n
 
 /** Reads the tape in the view of a selection: for a replay, for its length, for a page of history, and for an export. */
 export function openMatchedReader(context: MatchedContext, selection: Selection) {
-  const { tape, isGone, pause = nextTurn, readRecent, reportsEvicted } = context
+  const { tape, isGone, pause = nextTurn, reportsEvicted } = context
   const { stage } = selection.options
   const match = createMatcher(selection)
-  const read = tape.openReader(wantedBy(selection))
+  const wanted = wantedBy(selection)
 
   /** Selects the updates of a range from entries in its order. In steps, because a seal may list thousands of keys. */
   function* select(entries: readonly Entry[], { after, before, order }: MatchedRange): Steps<Matched> {
@@ -67,8 +65,7 @@ export function openMatchedReader(context: MatchedContext, selection: Selection)
   async function readPage(range: MatchedRange): Promise<MatchedPage> {
     const { order } = range
     const { after, before } = seqRangeOf(range, stage)
-    const seqs = { after, before, order, limit: PAGE_BOUND }
-    const { entries, reached } = readRecent?.(seqs) ?? (await read(seqs))
+    const { entries, reached } = tape.read(wanted, { after, before, order, limit: PAGE_BOUND })
     const matched = await runInTurns(select(entries, range), pause, SLICE_MS)
     // A scan of the index is work too, even if nothing matches.
     const work = entries.reduce((sum, entry) => sum + workOf(entry), PAGE_BOUND)

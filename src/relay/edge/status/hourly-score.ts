@@ -2,11 +2,9 @@ import { followedKeys } from '../../../protocol/key-life.ts'
 import { keyEventOf } from '../../../protocol/key-messages.ts'
 import type { HourScore } from '../../../protocol/service-status.ts'
 import type { Update } from '../../../protocol/updates.ts'
+import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from '../../notes/time-per-source.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
 
-export const HOUR_MS = 3_600_000
-/** Number of hours shown, including the current one. The hour before them is read too: if any of it is kept, they are complete. */
-export const SHOWN_HOURS_BOUND = 25
 /** Limit of the hours in memory: those shown, and some more, because the clock may have been set wrong. */
 const KEPT_HOURS_BOUND = 32
 /** Limit of the open keys that the score follows. It is higher than the limit of the ingest. */
@@ -30,8 +28,6 @@ export type PublishedLog = {
 export type ScoredEntry = { readonly seq: number; readonly update: Update | PublishedLog }
 
 export type HourCounts = Omit<HourScore, 'seconds'>
-
-export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 
 /** Scores pre-confirmations by hour. The score depends only on the tape, so reading the tape again gives equal numbers. */
 export class HourlyScore {

@@ -1,26 +1,8 @@
 import type { HourScore, ServiceStatus } from '../../../protocol/service-status.ts'
 import { mapFormats, variantsOf } from '../../../protocol/transports.ts'
-import { Notes } from '../../tape/notes.ts'
-import { NotLeadingError } from '../../tape/tape.ts'
+import { TimePerSource, timePerSourceNote } from '../../notes/time-per-source.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 import { TapeScorer } from './tape-scorer.ts'
-import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
-
-/** Interval at which the time of each source is saved beside the tape. A crash loses at most this much time. */
-const UPTIME_SAVE_MS = 10_000
-
-export async function openStatus(context: EdgeContext, onFailure: (failure: unknown) => void) {
-  const status = await StatusService.open(context)
-  const saveTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
-  status.catchUp().catch(onFailure)
-  return {
-    read: () => status.read(),
-    close: (): Promise<void> => {
-      clearInterval(saveTimer)
-      return status.close()
-    },
-  }
-}
 
 export class StatusService {
   readonly #context: EdgeContext
@@ -32,33 +14,24 @@ export class StatusService {
     const { tape, current, wallTime } = context
     this.#context = context
     this.#scorer = scorer
-    this.#timePerSource = new TimePerSource(tape.note(timePerSourceNote) ?? [], current.source, wallTime())
-    this.#unfollow = tape.follow((batch) => {
+    this.#timePerSource = new TimePerSource(tape.notes.note(timePerSourceNote) ?? [], current.source, wallTime())
+    this.#unfollow = tape.follow((batch, notes) => {
       for (const { update } of batch) if (update.type === 'status') this.#timePerSource.setSource(update.source, wallTime())
+      const saved = notes.note(timePerSourceNote)
+      if (saved) this.#timePerSource.fill(saved, wallTime())
     })
   }
 
-  /** Resolves when a short tape, or the first pages of a long one, have been read. `catchUp` reads the other pages. */
-  static async open(context: EdgeContext): Promise<StatusService> {
-    return new StatusService(context, await TapeScorer.open(context.tape, context.wallTime()))
+  /** Resolves when a short tape, or the first pages of a long one, have been read. Later turns read the other pages. */
+  static async open(context: EdgeContext, onFailure: (failure: unknown) => void): Promise<StatusService> {
+    const scorer = await TapeScorer.open(context.tape, context.wallTime())
+    scorer.read().catch(onFailure)
+    return new StatusService(context, scorer)
   }
 
-  catchUp(): Promise<void> {
-    return this.#scorer.read()
-  }
-
-  async save(): Promise<void> {
-    const { tape, wallTime } = this.#context
-    const notes = new Notes().set(timePerSourceNote, this.#timePerSource.note(wallTime()))
-    await tape.append([], notes).catch((failure: unknown) => {
-      if (!(failure instanceof NotLeadingError)) throw failure
-    })
-  }
-
-  async close(): Promise<void> {
+  close(): void {
     this.#scorer.close()
     this.#unfollow()
-    await this.save()
   }
 
   read(): ServiceStatus {
@@ -87,9 +60,9 @@ export class StatusService {
 
   #tape(): ServiceStatus['tape'] {
     const { hub, tape } = this.#context
-    const { rows: messages, bytes } = tape.measure()
-    const ends = { oldest: hub.position(tape.oldest()), oldest_time: tape.oldestTime(), end: hub.position(tape.end()) }
-    return { epoch: tape.epoch, ...ends, messages, bytes, durable: tape.isDurable }
+    const { epoch, size, oldestTime, isDurable } = tape
+    const ends = { oldest: hub.position(tape.oldest()), oldest_time: oldestTime, end: hub.position(tape.end()) }
+    return { epoch, ...ends, messages: size.rows, bytes: size.bytes, durable: isDurable }
   }
 
   #stocks(): ServiceStatus['stocks'] {

@@ -1,22 +1,15 @@
 import { nextTurn } from '../../../lib/turns.ts'
 import type { Update } from '../../../protocol/updates.ts'
-import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
-import { parseUpdate } from '../../tape/update-text.ts'
-import {
-  HOUR_MS,
-  type HourCounts,
-  HourlyScore,
-  hourOf,
-  type PublishedLog,
-  type ScoredEntry,
-  SHOWN_HOURS_BOUND,
-} from './hourly-score.ts'
+import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from '../../notes/time-per-source.ts'
+import type { Entry, Tape } from '../../tape/tape.ts'
+import { parseUpdate } from '../../tape/tape-row.ts'
+import { type HourCounts, HourlyScore, type PublishedLog, type ScoredEntry } from './hourly-score.ts'
 
 const PAGE_MESSAGES = 100
 /** Number of pages for which `open` waits, so that a short tape is read completely. */
 const OPENING_PAGES = 10
 
-type ScoreTape = Pick<Tape, 'follow' | 'oldest'> & Pick<TapeHistory, 'readTextsAfter' | 'seqBefore'>
+type ScoreTape = Pick<Tape, 'follow' | 'oldest' | 'readTexts' | 'seqBefore'>
 
 /** Scores a tape: reads its updates, then follows it, and counts each update once. */
 export class TapeScorer {
@@ -24,8 +17,6 @@ export class TapeScorer {
   readonly #score = new HourlyScore()
   readonly #unfollow: () => void
   #countedUpTo = 0
-  /** Sequence number of the newest update that was published while older ones were being read. */
-  #newestSeq = 0
   #isCaughtUp = false
   #isClosed = false
 
@@ -34,10 +25,10 @@ export class TapeScorer {
     this.#unfollow = tape.follow((batch) => this.#receive(batch))
   }
 
-  /** Begins to read the tape one hour before the first hour shown. */
+  /** Begins to read the tape one hour before the first hour shown: if any of that hour is kept, the shown ones are complete. */
   static async open(tape: ScoreTape, now: number): Promise<TapeScorer> {
     const tracker = new TapeScorer(tape)
-    tracker.#countedUpTo = await tape.seqBefore(hourOf(now) - SHOWN_HOURS_BOUND * HOUR_MS)
+    tracker.#countedUpTo = tape.seqBefore(hourOf(now) - SHOWN_HOURS_BOUND * HOUR_MS)
     await tracker.read(OPENING_PAGES)
     return tracker
   }
@@ -45,13 +36,10 @@ export class TapeScorer {
   /** Reads this many pages, or to the end of the tape. */
   async read(pages = Number.POSITIVE_INFINITY): Promise<void> {
     for (let pagesRead = 0; pagesRead < pages && !this.#isCaughtUp && !this.#isClosed; pagesRead += 1) {
-      const newestSeq = this.#newestSeq
-      const page = await this.#tape.readTextsAfter(this.#countedUpTo, PAGE_MESSAGES)
+      const page = this.#tape.readTexts(this.#countedUpTo, PAGE_MESSAGES)
       this.#add(page.map(({ seq, text }) => ({ seq, update: scoredUpdateOf(text) })))
-      // Updates that the tape announced before the read, and that the read did not return, were evicted.
-      if (page.length < PAGE_MESSAGES) this.#countedUpTo = Math.max(this.#countedUpTo, newestSeq)
-      // No batch can be published between this test and the next `await`, so none is missed.
-      this.#isCaughtUp = page.length < PAGE_MESSAGES && this.#newestSeq <= this.#countedUpTo
+      // No batch can be published between the read and the next `await`, so none is missed.
+      this.#isCaughtUp = page.length < PAGE_MESSAGES
       if (!this.#isCaughtUp) await nextTurn()
     }
   }
@@ -67,7 +55,6 @@ export class TapeScorer {
 
   #receive(batch: readonly Entry[]): void {
     if (this.#isCaughtUp) this.#add(batch)
-    else this.#newestSeq = batch.at(-1)?.seq ?? this.#newestSeq
   }
 
   #add(entries: readonly ScoredEntry[]): void {

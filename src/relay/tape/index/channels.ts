@@ -28,6 +28,7 @@ export const followerTypes: ReadonlySet<UpdateType> = new Set(typesOfKind('fate'
 export class Channels {
   readonly #numbers = new Map<string, number>()
   readonly #channels: (Channel | null)[] = [null, null]
+  /** Numbers of the channels that the file lacks. */
   #unsaved: number[] = []
   readonly #write: StatementSync
 
@@ -80,7 +81,7 @@ export class Channels {
     }
   }
 
-  onCommit(): void {
+  onSaved(): void {
     if (this.#unsaved.length > 0) this.#unsaved = []
   }
 

@@ -48,11 +48,6 @@ export class OpenKeyTypes {
     }
   }
 
-  onRollback(): void {
-    this.#newGeneration = new Map()
-    this.#oldGeneration = new Map()
-  }
-
   #addSeal(seal: Extract<Update, { type: 'seal' }>, seq: number): KeyTypes {
     let [mask, followsFrom] = [0, NO_SEQ]
     for (const key of followedKeys(seal)) {

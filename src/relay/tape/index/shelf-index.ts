@@ -1,21 +1,19 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { CountEstimate, SeqRange } from '../tape.ts'
-import { prepareRows, type TapeRow } from '../tape-row.ts'
-import { channelOf } from '../update-text.ts'
+import { channelOf, prepareRows, type TapeRow } from '../tape-row.ts'
 import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.ts'
 
 const SHELF_SIZE = 1_024
+/** Limit of the shelves that one search reads. */
 const SEARCHED_SHELVES_BOUND = 256
-/** Number of updates whose indexing takes as long as the search of an indexed shelf. */
-const UNINDEXED_PER_SHELF = SHELF_SIZE / SEARCHED_SHELVES_BOUND
 
 /** `followsFrom`: number of the first publication among the keys that the update seals, amends or retracts. */
 export type IndexedUpdate = { readonly seq: number; readonly channel: number; readonly followsFrom: number }
 
 type Shelf = {
   readonly number: number
-  /** Channel of each number in the shelf; null until the shelf is indexed. */
-  channels: Uint16Array | null
+  /** Channel of each number in the shelf. */
+  readonly channels: Uint16Array
   count: number
   /** The lowest `followsFrom` of the updates in the shelf. */
   followsFrom: number
@@ -26,20 +24,20 @@ const UNKNOWN_FOLLOWS_FROM = -1
 
 /**
  * Stores the channel of every update in two bytes, in shelves of 1,024 numbers, so that a search reads only updates that may match.
- * Each full shelf is written to the file once. A shelf that the file lacks is indexed from its updates: the last shelf when the
- * tape opens, any other shelf by the first search that reaches it.
+ * Each full shelf is written to the file once. A shelf that the file lacks is indexed from its updates when the tape opens: the last
+ * one, and those of runs that ended before they could write it.
  */
 export class ShelfIndex {
   readonly #channels: Channels
   readonly #shelves = new Map<number, Shelf>()
   #sortedShelves: Shelf[] = []
-  /** Full shelves that the next `save` writes to the file. */
-  readonly #full: Shelf[] = []
-  readonly #empty: number[] = []
+  /** Full shelves that the file lacks, and shelves whose updates are all evicted. The next `save` writes and deletes them. */
+  #full: Shelf[] = []
+  #empty: number[] = []
   readonly #write: Record<'shelf' | 'drop', StatementSync>
   readonly #rows: StatementSync
 
-  constructor(database: DatabaseSync, channels: Channels, oldest: number, end: number) {
+  constructor(database: DatabaseSync, channels: Channels, oldest: number) {
     this.#channels = channels
     this.#write = {
       shelf: database.prepare('INSERT OR REPLACE INTO shelves (shelf, channels, follows_from) VALUES (?, ?, ?)'),
@@ -52,24 +50,20 @@ export class ShelfIndex {
     for (const row of database.prepare('SELECT shelf, channels, follows_from FROM shelves ORDER BY shelf').all()) {
       this.#loadShelf(row as unknown as ShelfRow, firstKept, oldest)
     }
-    this.#findUnindexed(nextKeptSeq)
-    const lastShelf = this.#shelves.get(shelfNumberOf(end))
-    if (lastShelf && !lastShelf.channels) this.#indexShelf(lastShelf)
+    this.#indexOthers(nextKeptSeq)
   }
 
-  add(updates: readonly IndexedUpdate[]): void {
-    for (const { seq, channel, followsFrom } of updates) {
-      const shelf = this.#currentShelf(shelfNumberOf(seq))
-      if (shelf.channels) shelf.channels[seq % SHELF_SIZE] = channel
-      shelf.count += 1
-      shelf.followsFrom = Math.min(shelf.followsFrom, followsFrom)
-    }
+  add({ seq, channel, followsFrom }: IndexedUpdate): void {
+    const shelf = this.#currentShelf(shelfNumberOf(seq))
+    shelf.channels[seq % SHELF_SIZE] = channel
+    shelf.count += 1
+    shelf.followsFrom = Math.min(shelf.followsFrom, followsFrom)
   }
 
   remove(seqs: readonly number[]): void {
     for (const seq of seqs) {
       const shelf = this.#shelves.get(shelfNumberOf(seq))
-      if (!shelf?.channels || shelf.channels[seq % SHELF_SIZE] === NO_CHANNEL) continue
+      if (!shelf || shelf.channels[seq % SHELF_SIZE] === NO_CHANNEL) continue
       shelf.channels[seq % SHELF_SIZE] = NO_CHANNEL
       shelf.count -= 1
       if (shelf.count === 0 && shelf !== this.#sortedShelves.at(-1)) this.#removeShelf(shelf)
@@ -77,12 +71,14 @@ export class ShelfIndex {
   }
 
   save(): void {
-    for (const shelf of this.#full.splice(0)) {
-      const { number, channels, count, followsFrom } = shelf
-      if (count === 0) this.#removeShelf(shelf)
-      else if (channels) this.#write.shelf.run(number, new Uint8Array(channels.buffer), followsFrom)
-    }
-    for (const number of this.#empty.splice(0)) this.#write.drop.run(number)
+    for (const { number, channels, followsFrom } of this.#full)
+      this.#write.shelf.run(number, new Uint8Array(channels.buffer), followsFrom)
+    for (const number of this.#empty) this.#write.drop.run(number)
+  }
+
+  onSaved(): void {
+    if (this.#full.length > 0) this.#full = []
+    if (this.#empty.length > 0) this.#empty = []
   }
 
   /** Finds relevant updates with limited work. `reached` is the last number that was searched; null after the whole range. */
@@ -97,15 +93,10 @@ export class ShelfIndex {
       if (!shelf || (order === 'asc' ? start >= before : start + SHELF_SIZE <= after + 1)) return { seqs, reached: null }
       if (workLeft <= 0) return { seqs, reached }
       workLeft -= 1
-      let { channels } = shelf
-      if (!channels) {
-        channels = this.#indexShelf(shelf)
-        workLeft -= shelf.count / UNINDEXED_PER_SHELF
-      }
+      const { channels } = shelf
       const minRelevance = minRelevanceOf(shelf, oldest)
       const [low, high] = [Math.max(0, after + 1 - start), Math.min(SHELF_SIZE, before - start) - 1]
       for (let offset = order === 'asc' ? low : high; offset >= low && offset <= high; offset += step) {
-        // `relevanceByChannel` lacks new channels. They may match, so their updates are read.
         if ((relevanceByChannel[channels[offset] ?? NO_CHANNEL] ?? relevance.followed) < minRelevance) continue
         seqs.push(start + offset)
         if (seqs.length === limit) return { seqs, reached: start + offset }
@@ -114,17 +105,13 @@ export class ShelfIndex {
     }
   }
 
-  /** Estimates how many updates a search finds, up to `countLimit`. A shelf without index adds its full size to `most`. */
-  estimateCount(relevanceByChannel: Uint8Array, after: number, countLimit: number, oldest: number): CountEstimate {
+  /** Estimates how many updates a search finds, up to `countLimit`. */
+  count(relevanceByChannel: Uint8Array, after: number, countLimit: number, oldest: number): CountEstimate {
     let [least, most] = [0, 0]
     for (let index = this.#firstIndex('asc', after, Number.POSITIVE_INFINITY); least <= countLimit; index += 1) {
       const shelf = this.#sortedShelves[index]
       if (!shelf) break
       const { channels, number } = shelf
-      if (!channels) {
-        most += SHELF_SIZE
-        continue
-      }
       const minRelevance = minRelevanceOf(shelf, oldest)
       for (let offset = Math.max(0, after + 1 - number * SHELF_SIZE); offset < SHELF_SIZE; offset += 1) {
         const channelRelevance = relevanceByChannel[channels[offset] ?? NO_CHANNEL] ?? relevance.none
@@ -150,7 +137,8 @@ export class ShelfIndex {
   #currentShelf(number: number): Shelf {
     const last = this.#sortedShelves.at(-1)
     if (last?.number === number) return last
-    if (last?.channels) this.#full.push(last)
+    if (last?.count === 0) this.#removeShelf(last)
+    else if (last) this.#full.push(last)
     return this.#addShelf({ number, channels: new Uint16Array(SHELF_SIZE), count: 0, followsFrom: Number.MAX_SAFE_INTEGER })
   }
 
@@ -164,22 +152,6 @@ export class ShelfIndex {
     this.#shelves.delete(number)
     this.#sortedShelves = this.#sortedShelves.filter((shelf) => shelf.number !== number)
     this.#empty.push(number)
-  }
-
-  /** Indexes a shelf from its updates. The types of the keys that they seal, amend or retract stay unknown. */
-  #indexShelf(shelf: Shelf): Uint16Array {
-    const start = shelf.number * SHELF_SIZE
-    const channels = new Uint16Array(SHELF_SIZE)
-    const rows = this.#rows.iterate(start, start + SHELF_SIZE) as unknown as Iterable<UnindexedRow>
-    for (const [seq, text, evictable] of rows) {
-      const { type, address } = channelOf(text)
-      channels[seq - start] = this.#channels.numberOf({ address, type, keyTypes: 0, evictable: evictable === 1 })
-      if (followerTypes.has(type)) shelf.followsFrom = UNKNOWN_FOLLOWS_FROM
-      shelf.count += 1
-    }
-    shelf.channels = channels
-    if (shelf !== this.#sortedShelves.at(-1)) this.#full.push(shelf)
-    return channels
   }
 
   #loadShelf({ shelf: number, channels: bytes, follows_from: followsFrom }: ShelfRow, firstKept: number, oldest: number): void {
@@ -196,14 +168,31 @@ export class ShelfIndex {
     else this.#addShelf({ number, channels, count, followsFrom })
   }
 
-  #findUnindexed(nextKeptSeq: (from: number) => number | null): void {
+  /** Indexes the shelves that the file lacks from their updates. */
+  #indexOthers(nextKeptSeq: (from: number) => number | null): void {
+    const indexed: Shelf[] = []
     for (let seq = nextKeptSeq(0); seq !== null; ) {
       let number = shelfNumberOf(seq)
-      if (!this.#shelves.has(number)) this.#addShelf({ number, channels: null, count: 0, followsFrom: Number.MAX_SAFE_INTEGER })
+      if (!this.#shelves.has(number)) indexed.push(this.#addShelf(this.#indexedShelf(number)))
       while (this.#shelves.has(number)) number += 1
       seq = nextKeptSeq(number * SHELF_SIZE)
     }
     this.#sortedShelves.sort((one, other) => one.number - other.number)
+    this.#full = indexed.filter((shelf) => shelf !== this.#sortedShelves.at(-1))
+  }
+
+  /** The types of the keys that the updates seal, amend or retract stay unknown. */
+  #indexedShelf(number: number): Shelf {
+    const start = number * SHELF_SIZE
+    const shelf = { number, channels: new Uint16Array(SHELF_SIZE), count: 0, followsFrom: Number.MAX_SAFE_INTEGER }
+    const rows = this.#rows.iterate(start, start + SHELF_SIZE) as unknown as Iterable<UnindexedRow>
+    for (const [seq, text, evictable] of rows) {
+      const { type, address } = channelOf(text)
+      shelf.channels[seq - start] = this.#channels.numberOf({ address, type, keyTypes: 0, evictable: evictable === 1 })
+      if (followerTypes.has(type)) shelf.followsFrom = UNKNOWN_FOLLOWS_FROM
+      shelf.count += 1
+    }
+    return shelf
   }
 }
 

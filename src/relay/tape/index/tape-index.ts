@@ -1,28 +1,28 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Update, updateRows } from '../../../protocol/updates.ts'
-import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
+import type { CountEstimate, Entry, FoundEntries, HistoryFilter, SeqRange } from '../tape.ts'
 import { entryOf, prepareRows, type TapeRow } from '../tape-row.ts'
 import { Channels, followerTypes } from './channels.ts'
 import { OpenKeyTypes } from './open-key-types.ts'
-import { type IndexedUpdate, ShelfIndex } from './shelf-index.ts'
+import { ShelfIndex } from './shelf-index.ts'
 
 /** Limit of the text that is read for one page. The update that exceeds it is the last one of the page. */
 const TEXT_BOUND_CHARS = 1_048_576
 
-type OpenedTape = { readonly oldest: number; readonly end: number; readonly readKey: (key: string) => readonly Entry[] }
-
+/** Knows of every update which filters it may match. It follows the committed batches, so a failed one leaves no trace in it. */
 export class TapeIndex {
   readonly #channels: Channels
   readonly #shelves: ShelfIndex
   readonly #openKeyTypes: OpenKeyTypes
   readonly #row: StatementSync
   readonly #rows: Readonly<Record<'asc' | 'desc', StatementSync>>
-  #pending: IndexedUpdate[] = []
+  /** Relevance of the channels for each filter that is in use. */
+  readonly #relevance = new WeakMap<HistoryFilter, Uint8Array>()
   #oldest: number
 
-  constructor(database: DatabaseSync, { oldest, end, readKey }: OpenedTape) {
+  constructor(database: DatabaseSync, oldest: number, readKey: (key: string) => readonly Entry[]) {
     this.#channels = new Channels(database)
-    this.#shelves = new ShelfIndex(database, this.#channels, oldest, end)
+    this.#shelves = new ShelfIndex(database, this.#channels, oldest)
     this.#openKeyTypes = new OpenKeyTypes(readKey)
     this.#row = prepareRows(database, 'SELECT seq, text FROM tape WHERE seq = ?')
     const between = 'SELECT seq, text FROM tape WHERE seq BETWEEN ? AND ? ORDER BY seq'
@@ -30,49 +30,50 @@ export class TapeIndex {
     this.#oldest = oldest
   }
 
-  /** Indexes an update in the transaction that writes it. Returns whether eviction by count may delete it. */
-  add(entry: Entry): boolean {
-    const { seq, update } = entry
-    const { mask: keyTypes, followsFrom } = this.#openKeyTypes.add(entry)
-    const evictable = isEvictable(update)
-    const channel = this.#channels.numberOf({ address: update.address, type: update.type, keyTypes, evictable })
-    this.#pending.push({ seq, channel, followsFrom })
-    return evictable
-  }
-
+  /** Writes what the file lacks of the index, in the transaction of the next batch. `adopt` is called once it is committed. */
   save(): void {
     this.#channels.save()
     this.#shelves.save()
   }
 
-  onCommit(evicted: readonly number[], oldest: number): void {
-    this.#channels.onCommit()
-    this.#shelves.add(this.#pending)
+  /** Indexes the updates of a committed batch, and forgets those that it evicted. */
+  adopt(entries: readonly Entry[], evicted: readonly number[], oldest: number): void {
+    this.#channels.onSaved()
+    this.#shelves.onSaved()
+    for (const entry of entries) {
+      const { seq, update } = entry
+      const { mask: keyTypes, followsFrom } = this.#openKeyTypes.add(entry)
+      const evictable = isEvictable(update)
+      const channel = this.#channels.numberOf({ address: update.address, type: update.type, keyTypes, evictable })
+      this.#shelves.add({ seq, channel, followsFrom })
+    }
     this.#shelves.remove(evicted)
-    this.#pending = []
     this.#oldest = oldest
   }
 
-  onRollback(): void {
-    this.#pending = []
-    this.#openKeyTypes.onRollback()
+  read(filter: HistoryFilter, range: SeqRange): FoundEntries {
+    const { seqs, reached } = this.#shelves.find(this.#relevanceOf(filter), range, this.#oldest)
+    const entries: Entry[] = []
+    let chars = 0
+    for (const row of this.#rowsAt(seqs)) {
+      const entry = entryOf(row)
+      if (matchesFilter(filter, entry)) entries.push(entry)
+      chars += entry.text.length
+      if (chars > TEXT_BOUND_CHARS) return { entries, reached: entry.seq }
+    }
+    return { entries, reached }
   }
 
-  openReader(filter: HistoryFilter): HistoryReader {
-    let relevanceByChannel = this.#channels.relevanceOf(filter)
-    return (range) => {
-      if (relevanceByChannel.length < this.#channels.size) relevanceByChannel = this.#channels.relevanceOf(filter)
-      const { seqs, reached } = this.#shelves.find(relevanceByChannel, range, this.#oldest)
-      const entries: Entry[] = []
-      let chars = 0
-      for (const row of this.#rowsAt(seqs)) {
-        const entry = entryOf(row)
-        if (matchesFilter(filter, entry)) entries.push(entry)
-        chars += entry.text.length
-        if (chars > TEXT_BOUND_CHARS) return { entries, reached: entry.seq }
-      }
-      return { entries, reached }
-    }
+  count(filter: HistoryFilter, after: number, countLimit: number): CountEstimate {
+    return this.#shelves.count(this.#relevanceOf(filter), after, countLimit, this.#oldest)
+  }
+
+  #relevanceOf(filter: HistoryFilter): Uint8Array {
+    const known = this.#relevance.get(filter)
+    if (known?.length === this.#channels.size) return known
+    const relevance = this.#channels.relevanceOf(filter)
+    this.#relevance.set(filter, relevance)
+    return relevance
   }
 
   /** Reads the updates with these numbers, in this order. Consecutive numbers need only one query. */
@@ -88,14 +89,10 @@ export class TapeIndex {
       if (row) yield row
     }
   }
-
-  estimateCount(filter: HistoryFilter, after: number, countLimit: number): CountEstimate {
-    return this.#shelves.estimateCount(this.#channels.relevanceOf(filter), after, countLimit, this.#oldest)
-  }
 }
 
 /** Whether eviction by count may delete an update. A seal is kept if one of its facts is: it shows that the fact is sealed. */
-function isEvictable(update: Update): boolean {
+export function isEvictable(update: Update): boolean {
   const { isEvictable: rule } = updateRows[update.type]
   if (rule !== 'byKeys') return rule
   return update.type !== 'seal' || update.types.every((type) => type === 'part' || updateRows[type].isEvictable)

@@ -23,6 +23,7 @@ import {
   PermissionViolationError,
   RequestError,
 } from '@nats-io/transport-node'
+import { messageOf } from '../../../lib/http-fetch.ts'
 import type { Config } from '../../config/config.ts'
 import type { WriteLine } from '../../log-lines.ts'
 
@@ -67,9 +68,6 @@ export type StreamPlace = { readonly seq: number; readonly id: string }
 
 /** A message joined from its parts. `bytes` is null until all are received; `pending` counts the stream's later messages. */
 export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null; readonly pending: number }
-
-/** Returns the message of a failure. */
-export const reasonOf = (failure: unknown): string => (failure instanceof Error ? failure.message : String(failure))
 
 export class StreamMovedError extends Error {}
 
@@ -300,7 +298,7 @@ export class NatsStream {
         if (this.#isClosed) await connection.close()
         return
       } catch (failure) {
-        this.#log('nats_unreachable', { reason: reasonOf(failure) })
+        this.#log('nats_unreachable', { reason: messageOf(failure) })
         await delay(RECONNECT_MS)
       }
     }

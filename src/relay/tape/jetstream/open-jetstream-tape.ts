@@ -1,14 +1,10 @@
-import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { messageOf } from '../../../lib/http-fetch.ts'
 import { decodeBatch, readMessage } from '../batch-message.ts'
-import { openStoredTape, type TapeOrigin } from '../stored-tape.ts'
 import { TapeError } from '../tape.ts'
-import { TAPE_FILE_NAME } from '../tape-database.ts'
-import { JetStreamTape, type JetStreamTapeOptions } from './jetstream-tape.ts'
-import { NatsStream, RefusedError, reasonOf, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
-import { RENEW_MS } from './stream-writer.ts'
+import { NatsStream, RefusedError, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
+import { StreamCopy, type StreamCopyOptions } from './stream-copy.ts'
+import { RENEW_MS, StreamWriter } from './stream-writer.ts'
 
 /** Limit of the time that a start waits for NATS. After it, the process serves the file that it has. */
 const CONNECT_WAIT_MS = 3_000
@@ -23,198 +19,191 @@ const CHECKPOINT_WAIT_MS = 5_000
 const [EXTRA_AGE_PART, EXTRA_AGE_MS] = [1.25, 900_000]
 /** Interval of the check whether updates arrive. */
 const CUT_CHECK_MS = 1_000
-const WRITER_ID_BYTES = 6
 
-type Options = Omit<JetStreamTapeOptions, 'origin' | 'stream' | 'writerId' | 'start'> & {
+type Options = Omit<StreamCopyOptions, 'origin' | 'stream'> & {
   readonly nats: Pick<StreamSettings, 'natsUrl' | 'natsCredentials' | 'natsStream' | 'natsReplicas'>
   readonly mayLead: boolean
   /** Called when the tape does not continue the stream. The tape has to be closed and opened again. */
   readonly onReset: (why: string) => void
 }
 
+/** The parts that follow the stream until `closing` aborts. */
+type Parts = {
+  readonly stream: NatsStream
+  readonly copy: StreamCopy
+  readonly writer: StreamWriter
+  readonly closing: AbortSignal
+  readonly options: Options
+}
+
 /** Connects to NATS, and reads the stream into the file of this process. If NATS does not answer, only the file is read. */
-export async function openJetStreamTape(options: Options): Promise<JetStreamTape> {
+export async function openJetStreamTape(options: Options) {
   const { nats, tapeRetentionMs, tapeMaxMessages, log } = options
   const maxAgeMs = Math.ceil(tapeRetentionMs * EXTRA_AGE_PART) + EXTRA_AGE_MS
   const maxMessages = 2 * tapeMaxMessages + Math.ceil(maxAgeMs / RENEW_MS)
   const stream = new NatsStream({ ...nats, maxAgeMs, maxMessages }, log)
-  const file = new CopyFile(options, stream)
+  const copy = new StreamCopy({ ...options, stream })
+  const writer = new StreamWriter({ ...options, stream, copy })
+  const closing = new AbortController()
+  const parts = { stream, copy, writer, closing: closing.signal, options }
+  const close = async () => {
+    closing.abort()
+    await writer.close()
+    await stream.close()
+    copy.store.close()
+  }
   try {
     if (await stream.whenConnected(CONNECT_WAIT_MS))
-      await synchronize(file, stream, options).catch((failure: unknown) => {
+      await synchronize(parts).catch((failure: unknown) => {
         if (failure instanceof TapeError) throw failure
-        log('nats_silent', { reason: reasonOf(failure) })
+        log('nats_silent', { reason: messageOf(failure) })
       })
-    void follow(file.tape, stream, options)
-    return file.tape
+    void follow(parts)
+    return { stream, copy, writer, close }
   } catch (failure) {
-    await file.tape.close()
+    await close()
     throw failure
   }
 }
 
-/** The copy of the tape in a file of this process. If it does not continue the stream, a new file replaces it. */
-class CopyFile {
-  readonly #options: Options
-  readonly #stream: NatsStream
-  readonly #writerId = randomBytes(WRITER_ID_BYTES).toString('hex')
-  tape: JetStreamTape
-
-  constructor(options: Options, stream: NatsStream) {
-    this.#options = options
-    this.#stream = stream
-    this.tape = this.#open(null, { seq: 0, id: '', isComplete: true, hasResigned: true })
-  }
-
-  /** Replaces the file by one that begins after message `seq` of the stream: at `origin` or, if that is null, with a new epoch. */
-  async replace(origin: TapeOrigin | null, seq: number): Promise<void> {
-    const { dataDir } = this.#options
-    await this.tape.closeFile()
-    if (dataDir !== ':memory:')
-      for (const end of ['', '-wal', '-shm']) rmSync(join(dataDir, `${TAPE_FILE_NAME}${end}`), { force: true })
-    this.tape = this.#open(origin, { seq, id: '', isComplete: origin === null, hasResigned: origin === null })
-  }
-
-  #open(origin: TapeOrigin | null, start: JetStreamTape['point']): JetStreamTape {
-    const options = { ...this.#options, origin, start, stream: this.#stream, writerId: this.#writerId }
-    return openStoredTape(options, (database) => new JetStreamTape(database, options))
-  }
-}
-
-async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, log, uptime }: Options): Promise<void> {
+async function synchronize(parts: Parts): Promise<void> {
+  const { stream, copy, options } = parts
+  const { mayLead, log } = options
   if (mayLead) {
-    await ensure(stream, file.tape)
+    await ensure(stream, copy)
     if (stream.limitFault) throw new TapeError(stream.limitFault)
   }
-  const { extent, why } = await check(file.tape, stream)
+  const { extent, why } = await check(copy, stream)
   // Without a stream, an edge waits for the ingester that creates it.
   if (!extent) return
-  if (why && file.tape.point.id !== '') log('tape_read_again', { reason: why.text })
-  if (why?.isLoss && mayLead && !(await hasNewerEpoch(file.tape, extent, stream))) return file.replace(null, extent.last)
-  await readUpTo(extent, file, stream, why !== null)
-  if (mayLead) await waitForCheckpoint(file, stream, uptime)
+  if (why && copy.point.id !== '') log('tape_read_again', { reason: why.text })
+  if (why?.isLoss && mayLead && !(await hasNewerEpoch(copy, extent, stream))) return copy.replace(null, extent.last)
+  await readUpTo(extent, parts, why !== null)
+  if (mayLead) await waitForCheckpoint(parts)
 }
 
 /** Waits for a running leader to write a checkpoint: nothing else contains the notes from before the first message. */
-async function waitForCheckpoint(file: CopyFile, stream: NatsStream, uptime: () => number): Promise<void> {
+async function waitForCheckpoint(parts: Parts): Promise<void> {
+  const { stream, copy } = parts
+  const { uptime } = parts.options
   const endsAt = uptime() + CHECKPOINT_WAIT_MS
   for (;;) {
     const extent = await stream.extent()
-    if (!extent || isWhole(file.tape, extent)) return
-    await readUpTo(extent, file, stream, file.tape.point.id === '')
-    if (isWhole(file.tape, extent)) return
-    if (uptime() >= endsAt) return file.tape.leaderlessMs < LEASE_MS ? undefined : file.replace(null, extent.last)
+    if (!extent || isWhole(copy, extent)) return
+    await readUpTo(extent, parts, copy.point.id === '')
+    if (isWhole(copy, extent)) return
+    if (uptime() >= endsAt) return copy.leaderlessMs < LEASE_MS ? undefined : copy.replace(null, extent.last)
     askForCheckpoint(stream)
     await delay(RETRY_MS)
   }
 }
 
 /** Whether the tape has all notes, and contains a message of the stream if the stream has any after the tape's beginning. */
-const isWhole = ({ point: { seq, id, isComplete } }: JetStreamTape, { last }: StreamExtent): boolean =>
+const isWhole = ({ point: { seq, id, isComplete } }: StreamCopy, { last }: StreamExtent): boolean =>
   isComplete && (id !== '' || seq === last)
 
 const askForCheckpoint = (stream: NatsStream): void => void stream.send(CHECKPOINT_TOPIC, new Uint8Array())
 
 /** Creates or updates the stream. If NATS refuses its settings, the tape reports the refusal and still reads the stream. */
-async function ensure(stream: NatsStream, tape: JetStreamTape): Promise<void> {
+async function ensure(stream: NatsStream, copy: StreamCopy): Promise<void> {
   try {
     await stream.ensure()
   } catch (failure) {
     if (!(failure instanceof RefusedError)) throw failure
-    tape.onRefusal(failure.message)
+    copy.onRefusal(failure.message)
   }
 }
 
 /** Whether another process has already begun a new epoch after the stream lost messages. */
-async function hasNewerEpoch({ epochBeganAt }: JetStreamTape, { last }: StreamExtent, stream: NatsStream): Promise<boolean> {
+async function hasNewerEpoch({ store }: StreamCopy, { last }: StreamExtent, stream: NatsStream): Promise<boolean> {
   const message = last === 0 ? null : await stream.stored(last)
   const read = message && readMessage(message.bytes)
-  return read?.batch ? read.batch.epochBeganAt > epochBeganAt : false
+  return read?.batch ? read.batch.epochBeganAt > store.epochBeganAt : false
 }
 
-async function readUpTo({ first, last }: StreamExtent, file: CopyFile, stream: NatsStream, replaces: boolean): Promise<void> {
+async function readUpTo({ first, last }: StreamExtent, { stream, copy, closing }: Parts, replaces: boolean): Promise<void> {
   let isReplaceDue = replaces
-  let seen = replaces ? first - 1 : file.tape.point.seq
+  let seen = replaces ? first - 1 : copy.point.seq
   while (seen < last) {
     let refused: StreamMessage | null = null as StreamMessage | null
     const receive = (message: StreamMessage) => {
       seen = message.seq
       // A new file begins with the first readable batch.
-      if (isReplaceDue ? file.tape.read(message) : !file.tape.receive(message)) refused = message
+      if (isReplaceDue ? copy.read(message) : !copy.receive(message)) refused = message
       return refused === null && seen < last
     }
-    await stream.follow(seen, receive, file.tape.closing)
+    await stream.follow(seen, receive, closing)
     const batch = refused?.bytes && decodeBatch(refused.bytes)
     if (!refused || !batch) continue
     const { epoch, epochBeganAt, after: end } = batch
-    await file.replace({ epoch, epochBeganAt, end }, refused.seq - 1)
-    file.tape.receive(refused)
+    copy.replace({ epoch, epochBeganAt, end }, refused.seq - 1)
+    copy.receive(refused)
     isReplaceDue = false
   }
 }
 
 /** Follows the stream until the tape closes or needs a reset. An ingester tries to lead when it hears no leader. */
-async function follow(tape: JetStreamTape, stream: NatsStream, options: Options): Promise<void> {
-  const { mayLead } = options
+async function follow(parts: Parts): Promise<void> {
+  const { stream, copy, writer, closing, options } = parts
   const reset = Promise.withResolvers<string>()
   let isCut = false
   const tellCut = () => {
-    if (tape.isCut !== isCut) options.log(isCut ? 'updates_arrive' : 'updates_missing')
-    isCut = tape.isCut
+    if (copy.isCut !== isCut) options.log(isCut ? 'updates_arrive' : 'updates_missing')
+    isCut = copy.isCut
   }
-  const timers = [setInterval(() => tape.point.isComplete || askForCheckpoint(stream), ASK_MS), setInterval(tellCut, CUT_CHECK_MS)]
-  if (mayLead) {
-    const apply = () => void applyForLead(tape, stream, reset.resolve)
+  const timers = [setInterval(() => copy.point.isComplete || askForCheckpoint(stream), ASK_MS), setInterval(tellCut, CUT_CHECK_MS)]
+  if (options.mayLead) {
+    const apply = () => void applyForLead(parts, reset.resolve)
     apply()
     timers.push(setInterval(apply, LEASE_CHECK_MS))
-    void stream.listen(CHECKPOINT_TOPIC, () => tape.offerCheckpoint()).catch(() => {})
+    void stream.listen(CHECKPOINT_TOPIC, () => writer.offerCheckpoint()).catch(() => {})
   }
-  tape.closing.addEventListener('abort', () => timers.forEach(clearInterval))
-  while (!tape.closing.aborted) {
-    const why = await Promise.race([reset.promise, followOnce(tape, stream, mayLead).catch(() => null)])
-    if (tape.closing.aborted) return
+  closing.addEventListener('abort', () => timers.forEach(clearInterval))
+  while (!closing.aborted) {
+    const why = await Promise.race([reset.promise, followOnce(parts).catch(() => null)])
+    if (closing.aborted) return
     if (why) return options.onReset(why)
     await delay(RETRY_MS)
   }
 }
 
 /** Follows the stream while the connection lasts and the tape can continue. Returns the reason if it cannot; otherwise null. */
-async function followOnce(tape: JetStreamTape, stream: NatsStream, mayLead: boolean): Promise<string | null> {
-  if (mayLead) await ensure(stream, tape)
-  const checked = await check(tape, stream)
-  if (!checked.extent) return null
+async function followOnce({ stream, copy, closing, options: { mayLead } }: Parts): Promise<string | null> {
+  if (mayLead) await ensure(stream, copy)
+  const { extent, why } = await check(copy, stream)
+  if (!extent) return null
   // An edge keeps its tape and its clients while the stream has no messages that can replace the tape.
-  const { first, last } = checked.extent
-  if (checked.why) return mayLead || (last > 0 && first <= last) ? checked.why.text : null
+  const { first, last } = extent
+  if (why) return mayLead || (last > 0 && first <= last) ? why.text : null
   let isContinued = true
   const receive = (message: StreamMessage) => {
-    isContinued = tape.receive(message)
+    isContinued = copy.receive(message)
     return isContinued
   }
-  await stream.follow(tape.point.seq, receive, tape.closing)
+  await stream.follow(copy.point.seq, receive, closing)
   return isContinued ? null : 'another epoch began'
 }
 
-async function applyForLead(tape: JetStreamTape, stream: NatsStream, reset: (why: string) => void): Promise<void> {
-  if (!stream.isConnected || tape.leaderlessMs < LEASE_MS) return
+async function applyForLead({ stream, copy, writer }: Parts, reset: (why: string) => void): Promise<void> {
+  if (!stream.isConnected || copy.leaderlessMs < LEASE_MS) return
   // No leader has answered the requests for a checkpoint. After the reset, this process begins a new epoch.
-  if (!tape.point.isComplete && tape.leaderlessMs > CHECKPOINT_WAIT_MS) reset('no ingester is heard that has the tape')
+  if (!copy.point.isComplete && copy.leaderlessMs > CHECKPOINT_WAIT_MS) reset('no ingester is heard that has the tape')
   // If NATS cannot be reached, the next check tries again.
-  await tape.lead().catch(() => {})
+  await writer.lead().catch(() => {})
 }
 
-async function check(tape: JetStreamTape, stream: NatsStream) {
+async function check(copy: StreamCopy, stream: NatsStream) {
   for (;;) {
-    const { point } = tape
+    const { point } = copy
     const extent = await stream.extent()
     const why = extent && (await discontinuity(point, extent, stream))
     // If this process wrote meanwhile, the result is outdated, and the check is repeated.
-    if (tape.point.seq === point.seq) return { extent, why }
+    if (copy.point.seq === point.seq) return { extent, why }
   }
 }
 
 /** Returns the reason if the stream does not continue a tape with this last message; otherwise null. */
-async function discontinuity({ seq, id }: JetStreamTape['point'], { first, last }: StreamExtent, stream: NatsStream) {
+async function discontinuity({ seq, id }: StreamCopy['point'], { first, last }: StreamExtent, stream: NatsStream) {
   if (last < seq) return { text: 'the stream has lost messages', isLoss: true }
   if (id === '') return last === seq ? null : { text: 'the file is new', isLoss: false }
   if (first > seq + 1) return { text: 'the stream has deleted the next message', isLoss: false }

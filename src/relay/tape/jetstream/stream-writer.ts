@@ -1,13 +1,17 @@
-import type { Draft } from '../../../protocol/updates.ts'
+import { randomBytes } from 'node:crypto'
+import { BehaviorSubject } from 'rxjs'
+import { messageOf } from '../../../lib/http-fetch.ts'
 import type { WriteLine } from '../../log-lines.ts'
-import { type BatchMessage, encodeBatch } from '../batch-message.ts'
-import { defineNote, Notes } from '../notes.ts'
-import { type Entry, NotLeadingError } from '../tape.ts'
-import { type NatsStream, RefusedError, reasonOf, StreamMovedError, type StreamPlace } from './nats-stream.ts'
+import { type BatchMessage, batchMessageOf, encodeBatch } from '../batch-message.ts'
+import { Notes } from '../notes.ts'
+import { type Entry, NotLeadingError, type TapeBatch, type TapeWriter } from '../tape.ts'
+import { type NatsStream, RefusedError, StreamMovedError, type StreamPlace } from './nats-stream.ts'
+import type { StreamCopy } from './stream-copy.ts'
 
 /** Interval at which an idle leader writes a batch without updates, to show that it is running. */
 export const RENEW_MS = 500
 const RETRY_MS = 200
+const WRITER_ID_BYTES = 6
 /** Limit of the updates that wait for the stream. Beyond it the leader stops leading; the facts are read from the chain later. */
 const QUEUE_BOUND = 50_000
 /** Limit of the updates in one message of the stream. A single append with more updates is written in one message. */
@@ -19,97 +23,82 @@ const CHECKPOINT_REST_MS = 1_000
 /** Limit of the time in which a stopping leader writes the waiting updates. */
 const RESIGN_TIMEOUT_MS = 2_000
 
-type WrittenTape = {
-  /** Number of the stream's last message that this process has received. */
-  readonly seenSeq: () => number
-  readonly number: (drafts: readonly Draft[]) => readonly Entry[]
-  readonly batchOf: (entries: readonly Entry[], notes: Notes, keepAfter: number) => BatchMessage
-  readonly checkpoint: () => BatchMessage
-  readonly apply: (place: StreamPlace, batch: BatchMessage, entries: readonly Entry[]) => void
-}
-
 type Options = {
   readonly stream: NatsStream
-  readonly tape: WrittenTape
-  readonly writerId: string
+  readonly copy: StreamCopy
   readonly uptime: () => number
-  readonly onLeadership: (isLeading: boolean) => void
-  readonly onRefusal: (reason: string) => void
   readonly onFailure: (failure: unknown) => void
   readonly log: WriteLine
 }
 
-type QueuedAppend = {
-  readonly drafts: readonly Draft[]
-  readonly notes: Notes
-  readonly keepAfter: number
+type QueuedBatch = TapeBatch & {
   readonly resolve: (entries: readonly Entry[]) => void
-  readonly reject: (failure: Error) => void
+  readonly reject: (failure: unknown) => void
 }
 
 /**
- * Writes to the stream while this process leads, one message at a time. The next message contains the waiting appends. Each message
+ * Writes to the stream while this process leads, one message at a time. The next message contains the waiting batches. Each message
  * names the one before it, so NATS refuses it if another process has written.
  */
-export class StreamWriter {
+export class StreamWriter implements TapeWriter {
   readonly #options: Options
-  #isLeading = false
+  /** Whether this process leads: now, and at every change. */
+  readonly leadership = new BehaviorSubject(false)
+  /** Begins the ids of the messages of this process. */
+  readonly #writerId = randomBytes(WRITER_ID_BYTES).toString('hex')
   #isClosing = false
-  readonly #queue: QueuedAppend[] = []
+  readonly #queue: QueuedBatch[] = []
   #queuedUpdates = 0
   #wake: () => void = () => {}
   #writing: Promise<void> = Promise.resolve()
   #messageCount = 0
-  /** Number of times that this process began to lead. Work that began in an earlier term ends. */
-  #term = 0
+  /** The time in which this process leads; null while it does not. Work that began in an earlier term ends. */
+  #term: object | null = null
   #checkpointAt = 0
   #isCheckpointAsked = false
   #updatesSinceCheckpoint = 0
 
   constructor(options: Options) {
     this.#options = options
+    // A leader that was suspended learns of its loss only here: once it has received the messages of the next leader, NATS accepts
+    // its own again.
+    options.copy.onBatch = (id) => {
+      if (!id.startsWith(`${this.#writerId}.`)) this.#stepDown('another ingester has written')
+    }
   }
 
   get isLeading(): boolean {
-    return this.#isLeading
+    return this.#term !== null
   }
 
-  append(drafts: readonly Draft[], notes: Notes, keepAfter: number): Promise<readonly Entry[]> {
+  append(batch: TapeBatch): Promise<readonly Entry[]> {
     return new Promise((resolve, reject) => {
-      if (!this.#isLeading) return reject(notLeading())
-      this.#queue.push({ drafts, notes, keepAfter, resolve, reject })
-      this.#queuedUpdates += drafts.length
+      if (!this.isLeading) return reject(notLeading())
+      this.#queue.push({ ...batch, resolve, reject })
+      this.#queuedUpdates += batch.updates.length
       if (this.#queuedUpdates > QUEUE_BOUND) this.#stepDown(`${this.#queuedUpdates} updates wait for NATS`)
       this.#wake()
     })
   }
 
-  /** Tries to become the leader, and returns whether it did. The first process that writes after the last message leads. */
-  async lead(): Promise<boolean> {
-    if (this.#isLeading || this.#isClosing) return this.#isLeading
+  /** Tries to become the leader. The first process that writes after the last message leads. */
+  async lead(): Promise<void> {
+    const { copy, log } = this.#options
+    if (this.isLeading || this.#isClosing || !copy.point.isComplete) return
     try {
       await this.#publishCheckpoint()
     } catch (failure) {
-      if (failure instanceof StreamMovedError) return false
-      throw failure
+      if (!(failure instanceof StreamMovedError)) throw failure
+      // Another ingester won. This process tries again only if it hears nothing of that leader.
+      return copy.expectLeader()
     }
-    return !this.#isClosing
-  }
-
-  start(): void {
-    this.#isLeading = true
-    this.#term += 1
-    this.#writing = this.#writeQueue()
-    this.#options.log('leads')
-    this.#options.onLeadership(true)
-  }
-
-  /**
-   * Ends the lead if another process wrote this batch. A leader that was suspended learns of its loss only here: once it has
-   * received the messages of the next leader, NATS accepts its own again.
-   */
-  onBatch(id: string): void {
-    if (!id.startsWith(`${this.#options.writerId}.`)) this.#stepDown('another ingester has written')
+    if (this.#isClosing) return
+    copy.store.beginRun()
+    this.#term = {}
+    this.#writing = this.#writeQueue(this.#term)
+    log('leads')
+    copy.expectLeader()
+    this.leadership.next(true)
   }
 
   /** Called when another process asks for a checkpoint at which it can begin. */
@@ -125,77 +114,75 @@ export class StreamWriter {
     this.#wake()
     const timeout = new Promise((resolve) => setTimeout(resolve, RESIGN_TIMEOUT_MS).unref())
     await Promise.race([this.#writing, timeout])
-    this.#isLeading = false
+    this.#term = null
     this.#rejectQueue()
   }
 
-  async #writeQueue(): Promise<void> {
-    const term = this.#term
+  async #writeQueue(term: object): Promise<void> {
     try {
-      for (let isLast = false; this.#isLeading && term === this.#term && !isLast; ) {
+      for (let isLast = false; this.#term === term && !isLast; ) {
         if (this.#queue.length === 0 && !this.#isClosing) await this.#sleep()
-        if (!this.#isLeading || term !== this.#term) return
+        if (this.#term !== term) return
         if (this.#isCheckpointDue) await this.#publishCheckpoint()
         isLast = this.#isClosing && this.#queue.length === 0
-        await this.#writeBatch(isLast)
+        await this.#writeWaiting(isLast)
       }
     } catch (failure) {
-      if (term === this.#term) this.#stepDown(reasonOf(failure))
+      if (this.#term === term) this.#stepDown(messageOf(failure))
       // Every other failure means that the copy of the tape in this process cannot be written.
       if (!(failure instanceof StreamMovedError || failure instanceof NotLeadingError)) this.#options.onFailure(failure)
     }
   }
 
-  /** Writes waiting appends in one message. A message without updates shows other processes that the leader is running. */
-  async #writeBatch(resigns: boolean): Promise<void> {
-    const taken = this.#takeBatch()
+  /** Writes waiting batches in one message. A message without updates shows other processes that the leader is running. */
+  async #writeWaiting(resigns: boolean): Promise<void> {
+    const taken = this.#take()
     const encoded = this.#encode(taken, resigns)
     if (!encoded) return
-    const { batch, bytes, entries } = encoded
+    const { message, bytes, entries } = encoded
     try {
-      await this.#publish(batch, bytes, entries)
+      await this.#publish(message, bytes, entries)
     } catch (failure) {
       for (const { reject } of taken) reject(notLeading())
       throw failure
     }
     let from = 0
-    for (const { drafts, resolve } of taken) {
-      resolve(entries.slice(from, from + drafts.length))
-      from += drafts.length
+    for (const { updates, resolve } of taken) {
+      resolve(entries.slice(from, from + updates.length))
+      from += updates.length
     }
     this.#updatesSinceCheckpoint += entries.length
   }
 
-  /** Returns null if one of the appends cannot be written as JSON. Then all of them fail, and nothing is written. */
-  #encode(taken: readonly QueuedAppend[], resigns: boolean) {
-    const { tape } = this.#options
+  /** Numbers and encodes batches. Returns null if one of them cannot be written: then all of them fail, and nothing is written. */
+  #encode(taken: readonly QueuedBatch[], resigns: boolean) {
+    const { store } = this.#options.copy
     try {
-      const notes = new Notes()
-      for (const append of taken) for (const [name, value] of append.notes) notes.set(defineNote(name), value)
-      const entries = tape.number(taken.flatMap(({ drafts }) => drafts))
-      const keepAfter = Math.min(...taken.map((append) => append.keepAfter))
-      const batch = { ...tape.batchOf(entries, notes, keepAfter), resigns }
-      return { batch, bytes: encodeBatch(batch), entries }
+      const entries = store.number(taken)
+      const notes = new Notes(Object.fromEntries(taken.flatMap((batch) => [...batch.notes])))
+      const keepAfter = Math.min(...taken.map((batch) => batch.keepAfter))
+      const message = { ...batchMessageOf(store, { entries, notes, keepAfter }), resigns }
+      return { message, bytes: encodeBatch(message), entries }
     } catch (failure) {
-      for (const { reject } of taken) reject(failure instanceof Error ? failure : new Error(String(failure)))
+      for (const { reject } of taken) reject(failure)
       return null
     }
   }
 
-  #takeBatch(): readonly QueuedAppend[] {
-    let [count, updates] = [0, 0]
-    for (const { drafts } of this.#queue) {
-      if (count > 0 && updates + drafts.length > MESSAGE_UPDATES_BOUND) break
+  #take(): readonly QueuedBatch[] {
+    let [count, length] = [0, 0]
+    for (const { updates } of this.#queue) {
+      if (count > 0 && length + updates.length > MESSAGE_UPDATES_BOUND) break
       count += 1
-      updates += drafts.length
+      length += updates.length
     }
-    this.#queuedUpdates -= updates
+    this.#queuedUpdates -= length
     return this.#queue.splice(0, count)
   }
 
   async #publishCheckpoint(): Promise<void> {
-    const batch = this.#options.tape.checkpoint()
-    await this.#publish(batch, encodeBatch(batch), [])
+    const { checkpoint } = this.#options.copy
+    await this.#publish(checkpoint, encodeBatch(checkpoint), [])
     this.#checkpointAt = this.#options.uptime()
     this.#updatesSinceCheckpoint = 0
     this.#isCheckpointAsked = false
@@ -207,36 +194,37 @@ export class StreamWriter {
   }
 
   async #publish(batch: BatchMessage, bytes: Uint8Array, entries: readonly Entry[]): Promise<void> {
-    const { tape, writerId } = this.#options
+    const { copy } = this.#options
     this.#messageCount += 1
-    const id = `${writerId}.${this.#messageCount}`
-    tape.apply(await this.#store(id, bytes, tape.seenSeq()), batch, entries)
+    const id = `${this.#writerId}.${this.#messageCount}`
+    copy.apply(await this.#store(id, bytes, copy.seenSeq), batch, entries)
   }
 
   /** Repeats a message until NATS stores it: a failed attempt may have stored it too. A process that does not lead tries once. */
   async #store(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
-    const { stream, onRefusal, log } = this.#options
+    const { stream, copy, log } = this.#options
     const term = this.#term
     for (;;) {
       try {
         return await stream.publish(id, bytes, after)
       } catch (failure) {
         if (failure instanceof StreamMovedError) throw failure
-        if (failure instanceof RefusedError) onRefusal(failure.message)
-        else if (stream.isConnected) log('nats_silent', { reason: reasonOf(failure) })
-        if (!this.#isLeading || this.#isClosing || term !== this.#term) throw notLeading()
+        if (failure instanceof RefusedError) copy.onRefusal(failure.message)
+        else if (stream.isConnected) log('nats_silent', { reason: messageOf(failure) })
+        if (term === null || this.#isClosing || term !== this.#term) throw notLeading()
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
-      if (!this.#isLeading || term !== this.#term) throw notLeading()
+      if (term !== this.#term) throw notLeading()
     }
   }
 
   #stepDown(reason: string): void {
-    if (!this.#isLeading) return
-    this.#isLeading = false
+    if (!this.isLeading) return
+    this.#term = null
     const why = reason.startsWith('wrong last sequence') ? 'another process has written the tape' : reason
     if (!this.#isClosing) this.#options.log('leads_no_more', { reason: why })
-    this.#options.onLeadership(false)
+    this.#options.copy.expectLeader()
+    this.leadership.next(false)
     this.#rejectQueue()
     this.#wake()
   }

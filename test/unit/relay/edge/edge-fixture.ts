@@ -13,8 +13,7 @@ import { startSession } from '../../../../src/relay/edge/live/session-start.ts'
 import { CurrentState } from '../../../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/socket-outlet.ts'
 import { openMetrics } from '../../../../src/relay/metrics.ts'
-import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
-import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
+import { openLocalTape, type TestTape } from '../../../support/local-tape.ts'
 import { assertValidMessage } from '../../../support/message-validator.ts'
 import { QuietOutlet } from './quiet-outlet.ts'
 
@@ -36,7 +35,7 @@ type EdgeSettings = {
   readonly clients?: number
   readonly isOneOfMany?: boolean
   /** A tape that the test opened and closes itself. */
-  readonly existingTape?: SearchableTape
+  readonly existingTape?: TestTape
 }
 
 const metrics = openMetrics()
@@ -61,10 +60,9 @@ export function openEdge({
 }: EdgeSettings = {}) {
   const clock = { now: 1_000_000 }
   const now = () => clock.now
-  const tape: SearchableTape =
-    existingTape ??
-    openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
-  const current = new CurrentState(tape)
+  const tape: TestTape =
+    existingTape ?? openLocalTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
+  const current = new CurrentState(tape.notes)
   const ports = { metrics, wallTime: now, uptime: now, random: () => 0.5, log: () => {} }
   const clients = new Clients({
     ...ports,
@@ -85,6 +83,7 @@ export function openEdge({
     clients,
     current,
     tape,
+    shared: null,
     now,
     wallTime: now,
     uptime: now,

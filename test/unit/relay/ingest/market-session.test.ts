@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Update } from '../../../../src/protocol/updates.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import type { IngestState } from '../../../../src/relay/ingest/ingest-state.ts'
-import { sessionNote } from '../../../../src/relay/tape/notes.ts'
+import { sessionNote } from '../../../../src/relay/notes/published-notes.ts'
 import { timestampOf } from '../chain/node-json.ts'
 import { agreedHead, openIngest, sealedEvent } from './reducer-fixture.ts'
 
@@ -68,6 +68,6 @@ describe('the session of the market', () => {
     await publish(sealedEvent(3, []))
     const none = await restart(null)
     expect(await none.publish(sealedEvent(30, []))).toEqual([])
-    expect(tape.note(sessionNote)).toEqual({ session: null })
+    expect(tape.notes.note(sessionNote)).toEqual({ session: null })
   })
 })

@@ -6,9 +6,9 @@ import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import { connectPipeline } from '../../../../src/relay/ingest/open-ingest.ts'
 import type { LogCounts } from '../../../../src/relay/ingest/reduce.ts'
-import { listOrderNote, statusNote } from '../../../../src/relay/tape/notes.ts'
-import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
+import { listOrderNote, statusNote } from '../../../../src/relay/notes/published-notes.ts'
 import type { PolledList } from '../../../../src/relay/tokens/list/list-poller.ts'
+import type { TestTape } from '../../../support/local-tape.ts'
 import { txHash } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, parsedList, polledList, TESLA, tesla } from '../tokens/stock-records.ts'
@@ -25,7 +25,7 @@ import { memo, transfer } from './token-logs.ts'
 
 const address = APPLE as Hex
 
-const waitUntil = (tape: SearchableTape, condition: () => boolean | Promise<boolean>): Promise<void> =>
+const waitUntil = (tape: TestTape, condition: () => boolean | Promise<boolean>): Promise<void> =>
   new Promise((resolve, reject) => {
     const check = async () => {
       if (!(await condition())) return
@@ -47,7 +47,7 @@ const logsOf = (raw: bigint): readonly Log[] =>
   Array.from({ length: 1_200 }, (_, index) => logAt({ block: 5, index, tx: txHash(5, 0), address, raw }))
 
 /** Runs a pipeline whose lists and chain events the test sends. */
-const runPipeline = async (tape: SearchableTape) => {
+const runPipeline = async (tape: TestTape) => {
   const { state } = await openReducer(tape)
   const lists = new Subject<PolledList | null>()
   const events = new Subject<ChainEvent>()
@@ -63,7 +63,7 @@ const runPipeline = async (tape: SearchableTape) => {
     },
     memory: new LogMemory(),
     state,
-    tape,
+    writer: tape.writer,
     contractReads: NEVER,
     poolReads: NEVER,
     clock: asyncScheduler,
@@ -147,7 +147,7 @@ describe('a batch', () => {
     const [{ length: batchesBefore }, end] = [batchSizes, tape.end()]
     events.next(sealedEventOfLogs(5, sealed))
     setImmediate(() => events.next({ type: 'status', source: 'poll', reason: 'silent' }))
-    await waitUntil(tape, () => tape.end() > end && tape.note(statusNote)?.source === 'poll')
+    await waitUntil(tape, () => tape.end() > end && tape.notes.note(statusNote)?.source === 'poll')
     const updates = (await tape.readAfter(end, 2_000)).map(({ update }) => update)
     const types = [...Array(1_200).fill(type), ...(sealed.length > 0 ? ['seal'] : []), 'status']
     expect(updates.map((update) => update.type)).toEqual(types)
@@ -193,11 +193,11 @@ describe('a batch', () => {
   it('waits until the one before it is written', async () => {
     const { tape, events, untilPublished } = await runListed()
     const appended: string[] = []
-    const { append } = tape
-    tape.append = async (drafts, notes, keepAfter) => {
+    const append = tape.writer.append.bind(tape.writer)
+    tape.writer.append = async (batch) => {
       appended.push('start')
       await new Promise(setImmediate)
-      const entries = await append.call(tape, drafts, notes, keepAfter)
+      const entries = await append(batch)
       appended.push('done')
       return entries
     }
@@ -253,7 +253,7 @@ describe('the pipeline', () => {
     lists.next({ tokens: [first], partial: false, order: orderOf(third, first) })
     await waitUntil(tape, async () => (await tokenCount()) === 4)
     expect((await readUpdates(tape)).at(-1)).toMatchObject({ type: 'token', change: 'delisted', address: second.address })
-    expect(tape.note(listOrderNote)).toEqual([third.address, first.address])
+    expect(tape.notes.note(listOrderNote)).toEqual([third.address, first.address])
   })
 
   it('subscribes after a restart to the listed tokens before any list', async () => {
@@ -272,7 +272,7 @@ describe('the pipeline', () => {
   it('fails when its tape fails', async () => {
     const { tape } = await openTape()
     const { lists, events, failure } = await runPipeline(tape)
-    tape.append = () => Promise.reject(new Error('disk is full'))
+    tape.writer.append = () => Promise.reject(new Error('disk is full'))
     lists.next(polledList(parsedList(apple())))
     events.next({ type: 'subscribed', addresses: [address] })
     await new Promise(setImmediate)

@@ -4,7 +4,7 @@ import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
 import type { PoolsRead } from '../../../../src/relay/chain/pools/pool-poller.ts'
 import type { PoolReading } from '../../../../src/relay/chain/pools/pool-queries.ts'
 import type { PoolSetting } from '../../../../src/relay/config/pool-settings.ts'
-import { quoteNotes } from '../../../../src/relay/tape/notes.ts'
+import { quoteNotes } from '../../../../src/relay/notes/published-notes.ts'
 import { APPLE, apple, NOON } from '../tokens/stock-records.ts'
 import { listEvent, openIngest, subscribedEvent } from './reducer-fixture.ts'
 
@@ -87,9 +87,9 @@ describe('a quote', () => {
     expect(again.state.quotes.get(APPLE)?.map(({ venue }) => venue.kind)).toEqual(['uniswap_v3', 'slipstream'])
     const without = await restartWith(second)
     await without.publish(read([second, priced(331)]))
-    expect(tape.note(quoteNotes.at(APPLE))?.map(({ venue }) => venue.kind)).toEqual(['slipstream'])
+    expect(tape.notes.note(quoteNotes.at(APPLE))?.map(({ venue }) => venue.kind)).toEqual(['slipstream'])
     await (await restartWith()).publish(listEvent(apple()))
-    expect(tape.note(quoteNotes.at(APPLE))).toEqual([])
+    expect(tape.notes.note(quoteNotes.at(APPLE))).toEqual([])
   })
 
   it('of the previous run follows a NAV before its pool is read', async () => {
@@ -105,7 +105,7 @@ describe('a quote', () => {
     const { publish, tape } = await openWithPools()
     await publish(read([pool, priced(330)]))
     expect(await publish(listEvent())).toEqual(['token'])
-    expect(tape.note(quoteNotes.at(APPLE))).toEqual([])
+    expect(tape.notes.note(quoteNotes.at(APPLE))).toEqual([])
     expect(await publish(listEvent(apple()), subscribedEvent)).toEqual(['token', 'multiplier', 'nav 324.3014 fresh null'])
     expect(await publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 premium'])
   })

@@ -9,7 +9,7 @@ import type { FeedSetting } from '../../../../src/relay/config/feed-settings.ts'
 import { foldBatch, type IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { type LogCounts, type Reduction, reduce } from '../../../../src/relay/ingest/reduce.ts'
 import { restoreState } from '../../../../src/relay/ingest/restore-state.ts'
-import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
+import type { TestTape } from '../../../support/local-tape.ts'
 import { blockHash, pendingLog, timestampOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, NOON, parsedList, polledList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
@@ -129,7 +129,7 @@ const reduceAtOnce = (...batch: Parameters<typeof reduce>): Reduction => {
 
 /** The state restored from a tape, what is published from it, and what is counted. */
 export const openReducer = async (
-  tape: SearchableTape,
+  tape: TestTape,
   clock = { now: NOON },
   feeds: readonly FeedSetting[] = [],
   worth: Partial<Pick<Parameters<typeof restoreState>[1], 'quotes' | 'hasRegistry' | 'sessionAt'>> = {},
@@ -151,18 +151,15 @@ export const openReducer = async (
     for (const name of ['repeated', 'unlisted'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]
     return reduction
   }
-  const publish = async (...batch: readonly IngestEvent[]) => {
-    const { updates, notes, keepAfter } = reduceEvents(...batch)
-    return tape.append(updates, notes, keepAfter)
-  }
+  const publish = (...batch: readonly IngestEvent[]) => tape.writer.append(reduceEvents(...batch))
   /** Writes the first parts of a large block, as the pipeline does. Returns how many updates each has. */
   const publishParts = async (bound: number, ...events: readonly IngestEvent[]) => {
     const steps = reduce(state, foldBatch({ at: clock.now, wallTime: clock.now, events }, memory))
     const sizes: number[] = []
     for (let done: boolean | undefined = false; !done && sizes.length < bound; ) {
       const step = steps.next()
-      const { updates, notes, keepAfter } = step.value
-      await tape.append(updates, notes, keepAfter)
+      const { updates } = step.value
+      await tape.writer.append(step.value)
       if (updates.length > 0) sizes.push(updates.length)
       done = step.done
     }
@@ -186,7 +183,7 @@ export const openIngest = async <T>(
 ) => {
   const openedTape = await openTestTape(retentionMs === undefined ? {} : { tapeRetentionMs: retentionMs })
   onTestFinished(() => openedTape.close())
-  const open = async (tape: SearchableTape, settings: { feeds?: readonly FeedSetting[]; worth?: Opening['worth'] } = {}) => {
+  const open = async (tape: TestTape, settings: { feeds?: readonly FeedSetting[]; worth?: Opening['worth'] } = {}) => {
     const reducer = await openReducer(tape, openedTape.clock, settings.feeds ?? feeds, { ...worth, ...settings.worth })
     const publish = async (...batch: readonly IngestEvent[]): Promise<readonly T[]> =>
       (await reducer.publish(...batch)).map(({ update, text }) => {
@@ -224,9 +221,9 @@ export async function play<Run extends Told & Record<'restart' | 'crash', () => 
   }
 }
 
-export const readUpdates = async (tape: SearchableTape): Promise<readonly Update[]> =>
+export const readUpdates = async (tape: TestTape): Promise<readonly Update[]> =>
   (await tape.readAfter(0, 100_000)).map(({ update }) => update)
 
 /** The published keys in order, each as often as it was published. */
-export const publishedKeys = async (tape: SearchableTape): Promise<readonly string[]> =>
+export const publishedKeys = async (tape: TestTape): Promise<readonly string[]> =>
   (await readUpdates(tape)).flatMap((update) => ('key' in update && 'stage' in update && update.key ? [update.key] : []))

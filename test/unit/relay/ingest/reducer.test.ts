@@ -3,7 +3,7 @@ import type { Hex } from '../../../../src/lib/hex.ts'
 import { RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/blocks/block-bounds.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { restartPointNote } from '../../../../src/relay/ingest/restore-state.ts'
-import { headNote } from '../../../../src/relay/tape/notes.ts'
+import { headNote } from '../../../../src/relay/notes/published-notes.ts'
 import { blockHash, keyOf } from '../chain/node-json.ts'
 import { APPLE, apple, NOON, TESLA, tesla } from '../tokens/stock-records.ts'
 import {
@@ -93,7 +93,7 @@ describe('an event', () => {
     expect(await publish(holeEvent(3, 9))).toMatchObject([
       { type: 'hole', symbol: '*', address: null, blocks: { first: 3, last: 9 }, reason: 'pruned' },
     ])
-    expect(openedTape.tape.note(restartPointNote)).toMatchObject({ block: 9 })
+    expect(openedTape.tape.notes.note(restartPointNote)).toMatchObject({ block: 9 })
   })
 
   it('of finality is published for all tokens and kept in the head', async () => {
@@ -105,16 +105,16 @@ describe('an event', () => {
         block: { number: 90, hash: blockHash(90), timestamp: '2026-11-18T11:06:58.000Z' },
       },
     ])
-    expect(openedTape.tape.note(headNote)).toMatchObject({ safe: 90, finalized: null })
+    expect(openedTape.tape.notes.note(headNote)).toMatchObject({ safe: 90, finalized: null })
   })
 
   it('of a head only raises the head beside the tape', async () => {
     const { publish, openedTape } = await openListed()
     await publish({ type: 'head', sealed: 100, pending: 101, timestamp: null })
     await publish({ type: 'head', sealed: 98, pending: null, timestamp: null })
-    expect(openedTape.tape.note(headNote)).toMatchObject({ sealed: 100, pending: 101 })
+    expect(openedTape.tape.notes.note(headNote)).toMatchObject({ sealed: 100, pending: 101 })
     await publish(pendingLogEvent({ block: 105, address }))
-    expect(openedTape.tape.note(headNote)).toMatchObject({ sealed: 100, pending: 105 })
+    expect(openedTape.tape.notes.note(headNote)).toMatchObject({ sealed: 100, pending: 105 })
   })
 
   it('of a failed list makes a NAV stale once it is too old', async () => {
@@ -164,9 +164,9 @@ describe('a restart of the reducer', () => {
     await publish({ type: 'finality', stage: 'safe', block: safe }, pendingLogEvent({ block: end + 1, address }))
     await publish(sealedEvent(end + 1, [{ address }]))
     const { tape } = openedTape
-    const reads = vi.spyOn(tape, 'readAfter')
+    const reads = vi.spyOn(tape, 'readTexts')
     await openReducer(tape)
-    const first = (await tape.readAfter(reads.mock.calls[0]?.[0] ?? 0, 1))[0]?.update
+    const first = tape.readAfter(reads.mock.calls[0]?.[0] ?? 0, 1)[0]?.update
     expect(first).toMatchObject({ block: { number: end + 1 - RECENT_BLOCKS_BOUND } })
   })
 

@@ -1,14 +1,15 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { ChainIdentity } from '../../../../src/relay/chain/rpc/chain-identity.ts'
-import { appendWithChainId, openTapeChainId } from '../../../../src/relay/ingest/tape-chain-id.ts'
-import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
+import { openTapeChainId, writerWithChainId } from '../../../../src/relay/ingest/tape-chain-id.ts'
+import { Notes } from '../../../../src/relay/tape/notes.ts'
 import { WrongTapeError } from '../../../../src/relay/tape/tape.ts'
+import { openLocalTape } from '../../../support/local-tape.ts'
 import { status } from '../tape/update-drafts.ts'
 
 const [FIRST, SECOND] = ['http://first', 'http://second']
 
 const openTape = () => {
-  const tape = openEmbeddedTape({
+  const tape = openLocalTape({
     dataDir: ':memory:',
     tapeRetentionMs: 1e9,
     tapeMaxMessages: 1_000,
@@ -22,7 +23,8 @@ const openTape = () => {
 /** The chain of a tape, where each URL is checked in turn, and the failures that end the process. */
 async function checkUrls(tapeChain: number | null, CHAIN_ID: number | undefined, answers: readonly (readonly [string, number])[]) {
   const tape = openTape()
-  await appendWithChainId(tape, new ChainIdentity(tapeChain, ''), false)([])
+  const writer = writerWithChainId(tape, tape.writer, { chain: new ChainIdentity(tapeChain, ''), isBuiltIn: false })
+  await writer.append({ first: 1, updates: [], notes: new Notes(), keepAfter: 0 })
   const failures: unknown[] = []
   const config = {
     chain: { chainId: CHAIN_ID, upstreamRpcUrl: [FIRST, SECOND] },
@@ -66,14 +68,15 @@ it.each<[string, number | null, number | undefined, string, 'right' | 'wrong' | 
 it('the chain is written once, with the first batch after it is known', async () => {
   const tape = openTape()
   const chain = new ChainIdentity(null, '')
-  const append = appendWithChainId(tape, chain, false)
+  const writer = writerWithChainId(tape, tape.writer, { chain, isBuiltIn: false })
   const batches: string[] = []
   tape.follow((entries, notes) => batches.push(`${entries.length} ${[...notes].map(([name, value]) => `${name} ${value}`)}`))
-  const drafts = [status({ at: 0 })]
-  await append(drafts)
+  const append = () =>
+    writer.append({ first: tape.next, updates: [status({ at: 0 })], notes: new Notes(), keepAfter: Number.POSITIVE_INFINITY })
+  await append()
   chain.checkUrl(FIRST, 7)
-  await append(drafts)
-  await append(drafts)
+  await append()
+  await append()
   expect(batches).toEqual(['1 ', '1 chain 7', '1 '])
 })
 

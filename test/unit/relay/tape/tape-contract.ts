@@ -4,7 +4,8 @@ import type { Hex } from '../../../../src/lib/hex.ts'
 import { type Draft, type DraftOf, Update, type UpdateType } from '../../../../src/protocol/updates.ts'
 import { defineNote, defineNotes, Notes } from '../../../../src/relay/tape/notes.ts'
 import { LOST_BOUND } from '../../../../src/relay/tape/runs.ts'
-import type { Entry, HistoryFilter, SearchableTape, SeqRange } from '../../../../src/relay/tape/tape.ts'
+import type { Entry, HistoryFilter, SeqRange } from '../../../../src/relay/tape/tape.ts'
+import type { TestTape } from '../../../support/local-tape.ts'
 import { assertValidMessage } from '../../../support/message-validator.ts'
 import {
   amend,
@@ -26,13 +27,13 @@ type TapeBounds = { readonly tapeRetentionMs?: number; readonly tapeMaxMessages?
 
 /** A tape in a folder that can be reopened and crashed. */
 type TapeFixture = {
-  readonly tape: SearchableTape
+  readonly tape: TestTape
   /** The clock of the tape. */
   readonly clock: { now: number }
   /** Closes the tape and opens it again. */
-  reopen(): Promise<SearchableTape>
+  reopen(): Promise<TestTape>
   /** Leaves the tape as a killed process does, and opens what is on disk. */
-  crash(): Promise<SearchableTape>
+  crash(): Promise<TestTape>
   close(): Promise<void>
 }
 
@@ -53,11 +54,11 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     fixture.clock.now = NOON
     return fixture
   }
-  const all = async (tape: SearchableTape): Promise<readonly Entry[]> => tape.readAfter(0, 10_000)
+  const all = async (tape: TestTape): Promise<readonly Entry[]> => tape.readAfter(0, 10_000)
   const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq)
   const at = NOON
   /** Appends transfers in batches of 500. */
-  const appendTransfers = async (tape: SearchableTape, count: number) => {
+  const appendTransfers = async (tape: TestTape, count: number) => {
     for (let nth = 0; nth < count; nth += 500)
       await tape.append(Array.from({ length: 500 }, (_, index) => transfer({ at, nth: nth + index })))
   }
@@ -90,7 +91,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       const { tape } = await open()
       const received: unknown[] = []
       tape.follow((batch, notes) => {
-        received.push({ batch, notes, end: tape.end(), note: tape.note(head), stored: tape.readAfter(0, 10) })
+        received.push({ batch, notes, end: tape.end(), note: tape.notes.note(head), stored: tape.readAfter(0, 10) })
       })
       const batch = await tape.append([transfer({ at }), status({ at })], new Notes().set(head, 7))
       const [{ stored, ...rest }] = received as [{ stored: unknown }]
@@ -115,12 +116,11 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
 
   describe(`${name}: history`, () => {
     /** All that a reader finds in a range, and the number of pages that it took. */
-    const readAll = async (tape: SearchableTape, filter: HistoryFilter, range: SeqRange) => {
-      const read = tape.openReader(filter)
+    const readAll = async (tape: TestTape, filter: HistoryFilter, range: SeqRange) => {
       const found: Entry[] = []
       let { after, before } = range
       for (let pages = 1; ; pages += 1) {
-        const { entries, reached } = await read({ ...range, after, before })
+        const { entries, reached } = tape.read(filter, { ...range, after, before })
         expect(entries.length).toBeLessThanOrEqual(range.limit)
         found.push(...entries)
         if (reached === null) return { found, pages }
@@ -128,7 +128,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         else before = reached
       }
     }
-    const whole = (tape: SearchableTape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
+    const whole = (tape: TestTape) => ({ after: 0, before: tape.end() + 1, limit: 100 })
 
     it('matches the filter, in both orders, between any two numbers', async () => {
       const fixture = await open()
@@ -227,7 +227,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       await tape.append([pause({ at, nth: 1 }), seal({ at, nth: 1, types: ['pause'] }), transfer({ at, address: tesla })])
       const estimate = (type: UpdateType, after = 0, countLimit = 10_000) => {
         const types = new Set([type])
-        return tape.estimateCount({ tokens: new Set([apple]), types, followersOf: types }, after, countLimit)
+        return tape.count({ tokens: new Set([apple]), types, followersOf: types }, after, countLimit)
       }
       expect(await estimate('transfer')).toEqual({ least: 3_000, most: 3_001 })
       expect(await estimate('transfer', 2_000)).toEqual({ least: 1_000, most: 1_001 })
@@ -270,7 +270,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     it('are found while their batch is delivered', async () => {
       const { tape } = await open()
       const found: number[] = []
-      tape.follow(() => found.push(tape.readKey(key).length))
+      tape.follow(() => found.push(tape.find({ key: key }).length))
       await tape.append([transfer({ at, nth: 4 })])
       await tape.append([amend({ at, nth: 4 }), retract({ at, nth: 4 })])
       expect(found).toEqual([1, 3])
@@ -280,14 +280,14 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       const { tape } = await open()
       const similar = ['4-0x01-0', '4-0x02-0', '4-0x01-1048576', '4294967300-0x01-0']
       const entries = await tape.append(similar.map((other) => ({ ...transfer({ at, nth: 4 }), key: other })))
-      for (const [index, other] of similar.entries()) expect(tape.readKey(other)).toEqual([entries[index]])
+      for (const [index, other] of similar.entries()) expect(tape.find({ key: other })).toEqual([entries[index]])
     })
 
     it('are none for an unpublished key', async () => {
       const { tape } = await open()
       await tape.append([navChange({ at }), token({ at }), seal({ at, nth: 4, types: ['transfer'] })])
-      expect(tape.readKey(key)).toEqual([])
-      for (const none of ['', '4', 'NAV', '4-0x-', '-1', `9e99-0x01-1`, '4-0x01-9e99']) expect(tape.readKey(none)).toEqual([])
+      expect(tape.find({ key: key })).toEqual([])
+      for (const none of ['', '4', 'NAV', '4-0x-', '-1', `9e99-0x01-1`, '4-0x01-9e99']) expect(tape.find({ key: none })).toEqual([])
     })
   })
 
@@ -300,9 +300,9 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
         seal({ at, nth: 4, address: similar }),
         seal({ at, nth: 2 ** 32 + 4 }),
       ])
-      expect(tape.sealsOfToken(apple, 4)).toEqual([one])
-      expect(tape.sealsOfToken(similar, 4)).toEqual([other])
-      expect(tape.sealsOfBlock(4)).toEqual([one, other])
+      expect(tape.find({ sealsOf: 4, address: apple })).toEqual([one])
+      expect(tape.find({ sealsOf: 4, address: similar })).toEqual([other])
+      expect(tape.find({ sealsOf: 4 })).toEqual([one, other])
     })
   })
 
@@ -358,7 +358,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       await tape.append([], new Notes(), first + 7)
       expect(seqs(await all(tape))).toEqual([8, 9, 10, 11, 12].map((nth) => first + nth))
       expect(tape.oldest()).toBe(first + 7)
-      expect(tape.readKey(transfer({ at, nth: 8 }).key)).toEqual([])
+      expect(tape.find({ key: transfer({ at, nth: 8 }).key })).toEqual([])
     })
   })
 
@@ -375,8 +375,8 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       await expect(tape.append([transfer({ at }), navChange({ at })], unwritable)).rejects.toThrow()
       expect(received).toEqual([])
       expect(tape.end()).toBe(first?.seq)
-      expect(tape.note(head)).toBe(1)
-      expect(tape.note(mark)).toBeUndefined()
+      expect(tape.notes.note(head)).toBe(1)
+      expect(tape.notes.note(mark)).toBeUndefined()
       expect(await all(tape)).toHaveLength(1)
       const [second, third] = await tape.append([transfer({ at }), navChange({ at })])
       expect(second?.update.prev).toBe(first?.update.id)
@@ -384,7 +384,22 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(second?.seq).toBe((first?.seq ?? 0) + 1)
       const after = await fixture.crash()
       expect(await all(after)).toHaveLength(3)
-      expect(after.note(head)).toBe(1)
+      expect(after.notes.note(head)).toBe(1)
+    })
+  })
+
+  describe(`${name}: a batch that begins at another number than the next`, () => {
+    it('is refused, and leaves no update and no note', async () => {
+      const { tape } = await open()
+      const [last] = await tape.append([transfer({ at })])
+      const { next } = tape
+      expect(next).toBe((last?.seq ?? 0) + 1)
+      for (const first of [next - 1, next + 1, 0]) {
+        const batch = { first, updates: [transfer({ at, nth: 2 })], notes: new Notes().set(head, first), keepAfter: 0 }
+        await expect(tape.writer.append(batch)).rejects.toThrow(`begins at ${first}, and the tape continues at ${next}`)
+      }
+      expect([tape.end(), tape.next, tape.notes.note(head)]).toEqual([next - 1, next, undefined])
+      expect(await all(tape)).toEqual([last])
     })
   })
 
@@ -449,7 +464,7 @@ class ExpectedTape {
   #oldest: number
   #end: number
 
-  constructor(tape: SearchableTape, bounds: TapeBounds) {
+  constructor(tape: TestTape, bounds: TapeBounds) {
     this.#bounds = bounds
     this.#epoch = tape.epoch
     this.#oldest = tape.oldest()
@@ -481,22 +496,22 @@ class ExpectedTape {
     for (const entry of entries) if (!this.#kept.includes(entry)) this.#oldest = Math.max(this.#oldest, entry.seq)
   }
 
-  async check(tape: SearchableTape): Promise<void> {
+  async check(tape: TestTape): Promise<void> {
     const kept = this.#kept
     const read: Entry[] = []
     for (let page = await tape.readAfter(0, 2); page.length > 0; page = await tape.readAfter(page.at(-1)?.seq ?? 0, 2))
       read.push(...page)
     expect(read).toEqual(kept)
     expect([tape.epoch, tape.oldest(), tape.end()]).toEqual([this.#epoch, this.#oldest, this.#end])
-    expect(tape.note(items.at('a')) ?? null).toEqual(this.#note)
-    expect([...tape.notes(items).values()]).toEqual(this.#note === null ? [] : [this.#note])
+    expect(tape.notes.note(items.at('a')) ?? null).toEqual(this.#note)
+    expect([...tape.notes.notes(items).values()]).toEqual(this.#note === null ? [] : [this.#note])
     for (const nth of [1, 2]) {
       const { key } = transfer({ at: NOON, nth })
-      expect(tape.readKey(key)).toEqual(kept.filter(({ update }) => 'key' in update && update.key === key))
+      expect(tape.find({ key: key })).toEqual(kept.filter(({ update }) => 'key' in update && update.key === key))
       const seals = kept.filter(({ update }) => update.type === 'seal' && update.block.number === nth)
-      expect(tape.sealsOfBlock(nth)).toEqual(seals)
+      expect(tape.find({ sealsOf: nth })).toEqual(seals)
       for (const token of [apple, tesla])
-        expect(tape.sealsOfToken(token, nth)).toEqual(seals.filter(({ update }) => update.address === token))
+        expect(tape.find({ sealsOf: nth, address: token })).toEqual(seals.filter(({ update }) => update.address === token))
     }
     for (const time of kept.flatMap(({ update }) => [Date.parse(update.time), Date.parse(update.time) + 1])) {
       const next = kept.find(({ update }) => Date.parse(update.time) >= time)

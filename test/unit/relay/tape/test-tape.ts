@@ -2,8 +2,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
-import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
+import { openLocalTape, type TestTape } from '../../../support/local-tape.ts'
 import type { OpenTapeFixture } from './tape-contract.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
@@ -26,7 +25,7 @@ export const unboundedOptions = {
 
 /** A tape in its own folder, opened again as often as a test wants. */
 export async function openReopenable(
-  open: (dataDir: string, now: () => number) => SearchableTape | Promise<SearchableTape>,
+  open: (dataDir: string, now: () => number) => TestTape | Promise<TestTape>,
   losesFile = false,
 ): ReturnType<OpenTapeFixture> {
   const root = createTempFolder()
@@ -66,4 +65,4 @@ export async function openReopenable(
 
 /** An embedded tape in its own folder. */
 export const openTestTape: OpenTapeFixture = async (bounds = {}) =>
-  openReopenable((dataDir, now) => openEmbeddedTape({ ...unboundedOptions, ...bounds, dataDir, now }))
+  openReopenable((dataDir, now) => openLocalTape({ ...unboundedOptions, ...bounds, dataDir, now }))

@@ -1,6 +1,7 @@
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Draft, DraftOf } from '../../../../src/protocol/updates.ts'
-import { Notes, tokenNotes } from '../../../../src/relay/tape/notes.ts'
+import { tokenNotes } from '../../../../src/relay/notes/published-notes.ts'
+import { Notes } from '../../../../src/relay/tape/notes.ts'
 
 /** Drafts of every kind that a tape treats differently, each as short as the contract allows. */
 

@@ -7,9 +7,9 @@ import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Command } from '../../../../src/lib/exit-codes.ts'
 import { openControlSocket } from '../../../../src/relay/tape/control-socket.ts'
-import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import { backup } from '../../../../src/tools/backup/backup.ts'
 import { restore } from '../../../../src/tools/backup/restore.ts'
+import { openLocalTape } from '../../../support/local-tape.ts'
 import { createOwnFolder, unboundedOptions } from '../../relay/tape/test-tape.ts'
 import { transfer } from '../../relay/tape/update-drafts.ts'
 
@@ -18,7 +18,7 @@ const BATCH = 50
 const [MESSAGES, ALL] = [5_000, 1_000_000]
 const BATCHES_IN_LOG = (4 * 1_048_576) / 16_384
 
-const openTape = (dataDir: string) => openEmbeddedTape({ ...unboundedOptions, dataDir, now: () => at })
+const openTape = (dataDir: string) => openLocalTape({ ...unboundedOptions, dataDir, now: () => at })
 const batch = () => Array.from({ length: BATCH }, (_, nth) => transfer({ at, nth }))
 
 /** A relay's tape in this process, with the socket of a relay. */
@@ -57,14 +57,14 @@ it('a backup of a tape that is being written is its history up to an end, and an
   expect(stdout).toMatch(new RegExp(`^${file} has \\d+ messages up to ${tape.epoch}\\.\\d+\\n$`))
   expect(statSync(file).mode & 0o777).toBe(0o600)
   await stocktape('restore', file, '--data-dir', restored)
-  const texts = tape.readTextsAfter(0, ALL)
+  const texts = tape.readTexts(0, ALL)
   await close()
   expect(readdirSync(dir).toSorted()).toEqual(['tape.sqlite'])
   const copy = openTape(restored)
   onTestFinished(() => copy.close())
   expect(copy.epoch).toBe(tape.epoch)
   expect([copy.end(), copy.end() < tape.end()]).toEqual([endOfCopy, true])
-  expect(copy.readTextsAfter(0, ALL)).toEqual(texts.slice(0, copy.end()))
+  expect(copy.readTexts(0, ALL)).toEqual(texts.slice(0, copy.end()))
 })
 
 it('a copy for a worker and a backup at a time do not spoil each other', async () => {

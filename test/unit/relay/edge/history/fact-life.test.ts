@@ -3,7 +3,8 @@ import { Refusal } from '../../../../../src/protocol/refusal.ts'
 import type { Draft } from '../../../../../src/protocol/updates.ts'
 import { readFact } from '../../../../../src/relay/edge/history/fact-life.ts'
 import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
-import { headNote, Notes } from '../../../../../src/relay/tape/notes.ts'
+import { headNote } from '../../../../../src/relay/notes/published-notes.ts'
+import { Notes } from '../../../../../src/relay/tape/notes.ts'
 import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 import { amendOf, pauseAt, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
@@ -23,7 +24,7 @@ async function factAfter(batches: readonly (readonly Draft[])[], key: string = p
   const tokens = [apple, tesla].map((address) => ({ address, symbol: address }))
   await tape.append([], notesOfTokens(tokens).set(headNote, heads))
   for (const batch of batches) await tape.append(batch)
-  const fact = readFact(key, { tape, current: new CurrentState(tape) })
+  const fact = readFact(key, { tape, current: new CurrentState(tape.notes) })
   const entries = await tape.readAfter(0, 100)
   const seqs = fact.texts.map((text) => entries.findIndex((entry) => entry.text === text) + 1)
   return { ...fact, seqs }
@@ -126,7 +127,7 @@ describe('a fact of which eviction by count left only an amend', () => {
   it('is preconfirmed as long as its key is open, because its publication is kept', async () => {
     const { tape } = openTestEdge({ bound: 7 })
     for (const batch of [[published], [amendOf(published, published)], later]) await tape.append(batch, new Notes(), 0)
-    expect(readFact(published.key, { tape, current: new CurrentState(tape) })).toMatchObject({ stage: 'preconfirmed' })
+    expect(readFact(published.key, { tape, current: new CurrentState(tape.notes) })).toMatchObject({ stage: 'preconfirmed' })
   })
 })
 

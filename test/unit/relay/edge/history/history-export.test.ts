@@ -6,7 +6,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { openExport } from '../../../../../src/relay/edge/history/history-export.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
 import type { EdgeContext } from '../../../../../src/relay/edge/live/edge-context.ts'
-import type { HistoryFilter, HistoryReader, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import type { Tape } from '../../../../../src/relay/tape/tape.ts'
+import type { TestTape } from '../../../../support/local-tape.ts'
 import { token } from '../../tape/update-drafts.ts'
 import { openEdge } from '../edge-fixture.ts'
 import { at, transferAt } from '../fact-drafts.ts'
@@ -19,7 +20,7 @@ const MEGABYTE = 1_000_000
 const LINE_REST_BYTES = 10_000
 
 /** A server of exports over a tape that the test writes; `answers` are its responses in order of their start. */
-async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableTape) {
+async function openExportServer(wrapTape?: (tape: TestTape) => TestTape) {
   const innerEdge = openEdge()
   await innerEdge.tape.append([], tokenNotes)
   const outerEdge = wrapTape ? openEdge({ existingTape: wrapTape(innerEdge.tape) }) : innerEdge
@@ -82,7 +83,7 @@ async function readAll(answer: IncomingMessage) {
 }
 
 const randomText = () => randomBytes(MEGABYTE / 2).toString('hex')
-const linesOf = (tape: SearchableTape) =>
+const linesOf = (tape: TestTape) =>
   Promise.resolve(tape.readAfter(0, 10_000)).then((entries) => entries.map(({ text }) => `${text}\n`).join(''))
 /** Resolves once a condition holds, checked on every turn of the event loop. */
 const waitUntil = async (condition: () => boolean) => {
@@ -212,18 +213,18 @@ describe('a history export', () => {
 
   it('is cut off and logged when a read fails', async () => {
     let reads = 0
-    const failing = (read: HistoryReader): HistoryReader => {
-      return (range) => {
+    const failing = (read: Tape['read']): Tape['read'] => {
+      return (filter, range) => {
         reads += 1
         if (reads > 2) throw new Error('the disk is gone')
-        return read(range)
+        return read(filter, range)
       }
     }
     const { tape, openRequest, warnings } = await openExportServer(
       (innerEdge) =>
         new Proxy(innerEdge, {
-          get: (_, name: keyof SearchableTape) => {
-            if (name === 'openReader') return (wanted: HistoryFilter) => failing(innerEdge.openReader(wanted))
+          get: (_, name: keyof TestTape) => {
+            if (name === 'read') return failing((filter, range) => innerEdge.read(filter, range))
             const part = innerEdge[name]
             return typeof part === 'function' ? part.bind(innerEdge) : part
           },

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../../../../src/protocol/refusal.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
-import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import type { TestTape } from '../../../../support/local-tape.ts'
 import { tesla, token } from '../../tape/update-drafts.ts'
 import {
   type ArbitrarySelection,
@@ -19,10 +19,10 @@ import { idOf, openNamedEdge, parametersOf, type QueryParameters, queryAt, readP
 const PAGES_BOUND = 500
 
 /** The page that a client gets for these URL parameters. */
-const pageOf = async (tape: SearchableTape, parameters: QueryParameters) => readPageOf(tape, await queryAt(at, tape, parameters))
+const pageOf = async (tape: TestTape, parameters: QueryParameters) => readPageOf(tape, await queryAt(at, tape, parameters))
 
 /** All pages as texts; `between` runs between two of them. */
-async function pagesOf(tape: SearchableTape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
+async function pagesOf(tape: TestTape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
   const pages: (readonly string[])[] = []
   const cursorParameter = parameters.order === 'desc' ? 'before' : 'after'
   for (let cursor: QueryParameters = {}; ; ) {
@@ -96,17 +96,14 @@ describe('pages of history', () => {
 })
 
 /** The refusal of a request. */
-async function refusalOf(
-  tape: SearchableTape,
-  parameters: QueryParameters,
-): Promise<Pick<Refusal, 'code' | 'message' | 'details'>> {
+async function refusalOf(tape: TestTape, parameters: QueryParameters): Promise<Pick<Refusal, 'code' | 'message' | 'details'>> {
   const failure = await pageOf(tape, parameters).catch((error: unknown) => error)
   if (!(failure instanceof Refusal)) throw new Error('it was not refused')
   return failure
 }
 
 /** Appends transfers in batches of 500. */
-async function appendTransfers(tape: SearchableTape, count: number): Promise<void> {
+async function appendTransfers(tape: TestTape, count: number): Promise<void> {
   for (let from = 0; from < count; from += 500)
     await tape.append(Array.from({ length: 500 }, (_, index) => transferAt({ index: from + index })))
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { EvictedError } from '../../../../../src/relay/edge/history/eviction-guard.ts'
 import { readAll } from '../../../../../src/relay/edge/history/history-export.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
-import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import type { TestTape } from '../../../../support/local-tape.ts'
 import { navChange, token } from '../../tape/update-drafts.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
 import { withEdge } from '../edge-fixture.ts'
@@ -15,7 +15,7 @@ async function* readTexts(...range: Parameters<typeof readAll>) {
 }
 
 /** The texts of a whole export; `between` runs after each chunk. */
-async function readAllTexts(tape: SearchableTape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
+async function readAllTexts(tape: TestTape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
   const texts: string[] = []
   for await (const chunk of readTexts(historyReaderOf(tape), await queryAt(at, tape, parameters))) {
     texts.push(...chunk)
@@ -113,7 +113,7 @@ describe('a whole export', () => {
 
 describe('an export that eviction overtakes', () => {
   /** Exports a full tape of transfers; `meanwhile` runs after the first chunk. */
-  async function exportDuring(parameters: QueryParameters, meanwhile: (tape: SearchableTape) => Promise<unknown>, before = 0) {
+  async function exportDuring(parameters: QueryParameters, meanwhile: (tape: TestTape) => Promise<unknown>, before = 0) {
     const { tape } = await openNamedEdge({ bound: 1_000 })
     await tape.append(transfers(1_000 + before))
     let chunks = 0

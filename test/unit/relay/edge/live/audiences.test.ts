@@ -16,7 +16,7 @@ import { openClients } from '../clients/test-clients.ts'
 import { QuietOutlet } from '../quiet-outlet.ts'
 
 const addresses = Array.from({ length: 6 }, (_, index): Hex => `0x${String(index + 1).repeat(40)}`)
-const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
+const noHistory = new KeyLookup({ find: () => [] })
 
 /** An update with the fields that matching reads; the others only make it distinct. */
 const ACCOUNT = `0x${'1a'.repeat(20)}` as const

@@ -24,7 +24,7 @@ async function queryFromLink(
   const { tape } = openTestEdge()
   const tokens = (symbols ?? ['AAPLc']).map((symbol, nth) => ({ address: addressOf(nth), symbol, isin: null, formerSymbols: [] }))
   await tape.append([], notesOfTokens(tokens))
-  const current = new CurrentState(tape)
+  const current = new CurrentState(tape.notes)
   const selection = {
     tokens: symbols && new Set(tokens.map(({ address }) => address)),
     options: { ...defaultSelectionOptions, ...options },

@@ -8,7 +8,7 @@ import { deflateFrames } from '../../../../../src/relay/edge/transport/deflate.t
 import type { Compression } from '../../../../../src/relay/edge/transport/deflate-offer.ts'
 import { encode } from '../../../../../src/relay/edge/transport/encode-message.ts'
 
-const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
+const noHistory = new KeyLookup({ find: () => [] })
 const framesOf = (count: number): readonly Frame[] =>
   Array.from({ length: count }, (_, at) => {
     const update = { type: 'nav', id: `k.${at}`, symbol: 'AAPLc' } as Update

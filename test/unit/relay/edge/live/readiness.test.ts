@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openReadiness } from '../../../../../src/relay/edge/live/readiness.ts'
-import { Notes, newestSettledNote, statusNote } from '../../../../../src/relay/tape/notes.ts'
+import { newestSettledNote, statusNote } from '../../../../../src/relay/notes/published-notes.ts'
+import { Notes } from '../../../../../src/relay/tape/notes.ts'
 import { status as statusDraft } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 
@@ -9,7 +10,7 @@ const CANNOT_READ = 'the logs of the newest sealed blocks cannot be read'
 function openTestReadiness(isWrongChain = false) {
   const { tape, clock, context } = openTestEdge()
   const { current, now } = context
-  const readiness = openReadiness({ tape, current, now, isWrongChain: () => isWrongChain, isStopping: () => false })
+  const readiness = openReadiness({ tape, shared: null, current, now, isWrongChain: () => isWrongChain, isStopping: () => false })
   onTestFinished(readiness.close)
   return { tape, clock, readiness }
 }

@@ -5,7 +5,7 @@ import { defaultSelectionOptions } from '../../../../../src/protocol/parameters/
 import { type Draft, updateTypes } from '../../../../../src/protocol/updates.ts'
 import { findResumePoint } from '../../../../../src/relay/edge/live/resume-point.ts'
 import { WebSocketSession } from '../../../../../src/relay/edge/live/websocket-session.ts'
-import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import type { TestTape } from '../../../../support/local-tape.ts'
 import { apple, notesOfTokens, otherLog } from '../../tape/update-drafts.ts'
 import { openTestEdge, RecordingOutlet, sinceAfter } from '../edge-fixture.ts'
 import { at, sealOf, transferAt } from '../fact-drafts.ts'
@@ -57,17 +57,8 @@ describe('a join', () => {
 })
 
 /** Counts the pages that are read for selections. */
-function countPages(tape: SearchableTape) {
-  const reader = tape.openReader.bind(tape)
-  const pages = vi.fn()
-  vi.spyOn(tape, 'openReader').mockImplementation((wanted) => {
-    const read = reader(wanted)
-    return (range) => {
-      pages()
-      return read(range)
-    }
-  })
-  return pages
+function countPages(tape: TestTape) {
+  return vi.spyOn(tape, 'read')
 }
 
 describe('a start', () => {
@@ -78,7 +69,7 @@ describe('a start', () => {
     const { tape, listen } = openTestEdge()
     await tape.append([holeDraft(1), holeDraft(2), holeDraft(3)])
     // Updates 1 and 2 stand for what a run lost.
-    vi.spyOn(tape, 'lostAfter').mockImplementation((seq) => (seq === 1 || seq === 2 ? 0 : null))
+    vi.spyOn(tape, 'runs', 'get').mockReturnValue([{ first: 3, previous_end: 0 }])
     vi.spyOn(tape, 'seqBefore').mockReturnValue(2)
     const { outlet, started } = listen({ ...everything, since: since(tape.epoch) })
     await started
@@ -93,7 +84,7 @@ describe('a position whose number a run lost', () => {
   ] as const)('gets a gap for the loss and one for what was evicted since: %s', async (onGap, gaps) => {
     const { tape } = openTestEdge()
     await tape.append([1, 2, 3, 4, 5, 6].map(holeDraft))
-    vi.spyOn(tape, 'lostAfter').mockReturnValue(2)
+    vi.spyOn(tape, 'runs', 'get').mockReturnValue([{ first: 6, previous_end: 2 }])
     vi.spyOn(tape, 'oldest').mockReturnValue(4)
     const since = sinceAfter(`${tape.epoch}.5`)
     const selection = { tokens: null, options: { ...defaultSelectionOptions, types: updateTypes } }
@@ -188,8 +179,8 @@ describe('a replay of the sealed view', () => {
     const { tape, listen } = openTestEdge()
     await tape.append(facts)
     const evicted = new Set(lacks.map((index) => facts[index]?.key))
-    const readKey = tape.readKey.bind(tape)
-    vi.spyOn(tape, 'readKey').mockImplementation((key) => (evicted.has(key) ? [] : readKey(key)))
+    const find = tape.find.bind(tape)
+    vi.spyOn(tape, 'find').mockImplementation((subject) => ('key' in subject && evicted.has(subject.key) ? [] : find(subject)))
     await tape.append([sealOf(facts.slice(0, 3), 7), sealOf(facts.slice(3), 8)])
     const since = sinceAfter(`${tape.epoch}.6`)
     const { outlet, started } = listen({ options: { stage: 'sealed', types: ['transfer', 'seal'] }, since })

@@ -5,7 +5,8 @@ import { defaultSelectionOptions } from '../../../../../src/protocol/parameters/
 import type { Draft } from '../../../../../src/protocol/updates.ts'
 import { framesOf } from '../../../../../src/relay/edge/select/frame.ts'
 import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'
-import type { Entry, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import type { Entry } from '../../../../../src/relay/tape/tape.ts'
+import type { TestTape } from '../../../../support/local-tape.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
 import { openEdge, openTestEdge, sinceAfter, withEdge } from '../edge-fixture.ts'
 import { pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
@@ -18,18 +19,14 @@ const selectionOf = (selected: ArbitrarySelection) => {
 type Selection = ReturnType<typeof selectionOf>
 
 /** The entries that a tape reader finds for a selection. */
-async function readMatching(
-  tape: SearchableTape,
-  { tokens, options }: Selection,
-  order: 'asc' | 'desc',
-): Promise<readonly Entry[]> {
+async function readMatching(tape: TestTape, { tokens, options }: Selection, order: 'asc' | 'desc'): Promise<readonly Entry[]> {
   const types = new Set(options.types)
-  const read = tape.openReader({ tokens, types, followersOf: types })
-  const { entries } = await read({ after: 0, before: tape.end() + 1, order, limit: 1_000 })
+  const range = { after: 0, before: tape.end() + 1, order, limit: 1_000 }
+  const { entries } = tape.read({ tokens, types, followersOf: types }, range)
   return order === 'asc' ? entries : entries.toReversed()
 }
 
-const matchLive = (tape: SearchableTape, selection: Selection, entries: readonly Entry[]): readonly string[] =>
+const matchLive = (tape: TestTape, selection: Selection, entries: readonly Entry[]): readonly string[] =>
   runAtOnce(createMatcher(selection)(framesOf(entries, tape))).map(({ entry }) => entry.text)
 
 describe('a tape reader for a selection', () => {

@@ -7,7 +7,7 @@ import type { Selection } from '../../../../../src/relay/edge/select/compiled-se
 import { Frame } from '../../../../../src/relay/edge/select/frame.ts'
 import { KeyLookup } from '../../../../../src/relay/edge/select/key-history.ts'
 import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'
-import type { Entry } from '../../../../../src/relay/tape/tape.ts'
+import type { Entry, TapeSubject } from '../../../../../src/relay/tape/tape.ts'
 import { apple, tesla } from '../../tape/update-drafts.ts'
 import { type ListenRequest, openTestEdge } from '../edge-fixture.ts'
 import { amendOf, approvalAt, retractOf, sealOf, transferAt } from '../fact-drafts.ts'
@@ -46,7 +46,7 @@ describe('a key that the tape no longer keeps', () => {
     const { tape, listen } = openTestEdge({ bound: 2 })
     await tape.append([small])
     await tape.append([approvalAt({ block: 8 }), approvalAt({ block: 9 })])
-    expect(tape.readKey(small.key)).toEqual([])
+    expect(tape.find({ key: small.key })).toEqual([])
     const live = listen({ options })
     await live.started
     await tape.append([last])
@@ -96,11 +96,11 @@ describe('a key lookup', () => {
     const lookups: string[] = []
     const published = new Map([small, large].map((draft, index) => [draft.key, { ...entryOf(draft), seq: index + 1 }]))
     const memory = {
-      readKey: (key: string) => {
-        lookups.push(key)
-        return [published.get(key) ?? entryOf(small)]
+      find: (subject: TapeSubject) => {
+        if (!('key' in subject)) return []
+        lookups.push(subject.key)
+        return [published.get(subject.key) ?? entryOf(small)]
       },
-      sealsOfToken: () => [],
     }
     return { lookups, memory }
   }

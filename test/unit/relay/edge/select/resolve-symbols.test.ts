@@ -3,10 +3,9 @@ import type { Hex } from '../../../../../src/lib/hex.ts'
 import { unknownSymbol } from '../../../../../src/relay/edge/limits/refusals.ts'
 import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
 import { resolveSymbols } from '../../../../../src/relay/edge/select/resolve-symbols.ts'
-import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
-import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { parseList } from '../../../../../src/relay/tokens/list/list-parser.ts'
 import type { Token } from '../../../../../src/relay/tokens/token.ts'
+import { openLocalTape, type TestTape } from '../../../../support/local-tape.ts'
 import { notesOfTokens } from '../../tape/update-drafts.ts'
 import { changesOfList } from '../../tokens/stock-records.ts'
 
@@ -19,7 +18,7 @@ const meta = { symbol: 'METAc', address: address('a'), isin: 'US30303M1027' }
 const twin = { symbol: 'aaplC', address: address('6') }
 const allTokens: readonly ListedToken[] = [aapl, tsla, meta]
 
-let tape: SearchableTape | undefined
+let tape: TestTape | undefined
 afterEach(() => tape?.close())
 
 /** The current state after these lists in turn. A token that changes its symbol keeps its address. */
@@ -34,9 +33,9 @@ async function viewOf(...lists: (readonly ListedToken[])[]): Promise<CurrentStat
     })
     known = new Map([...known, ...changes.map(({ after }) => [after.address, after] as const)])
   }
-  tape = openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
+  tape = openLocalTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
   await tape.append([], notesOfTokens(known.values()))
-  return new CurrentState(tape)
+  return new CurrentState(tape.notes)
 }
 const resolveIn = async (selectors: readonly string[], ...lists: (readonly ListedToken[])[]) =>
   resolveSymbols(await viewOf(...(lists.length > 0 ? lists : [allTokens])), selectors)

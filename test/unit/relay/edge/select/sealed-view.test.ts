@@ -67,7 +67,7 @@ describe('a fact that the tape no longer keeps', () => {
     await tape.append([status({ at })])
     await tape.append([sealOf([first, second])])
     while (listener.phase.name !== 'live') await yieldToEventLoop()
-    expect(tape.readKey(second.key)).toEqual([])
+    expect(tape.find({ key: second.key })).toEqual([])
     expect(summarise(outlet.updates)).toEqual(['seal 4'])
   })
 

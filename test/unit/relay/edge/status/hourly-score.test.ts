@@ -1,12 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Draft, Update } from '../../../../../src/protocol/updates.ts'
-import { HOUR_MS, type HourCounts, HourlyScore, hourOf } from '../../../../../src/relay/edge/status/hourly-score.ts'
+import { type HourCounts, HourlyScore } from '../../../../../src/relay/edge/status/hourly-score.ts'
 import { LeadHistogram, percentile } from '../../../../../src/relay/edge/status/lead-histogram.ts'
 import { TapeScorer } from '../../../../../src/relay/edge/status/tape-scorer.ts'
-import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
+import { HOUR_MS, hourOf } from '../../../../../src/relay/notes/time-per-source.ts'
 import { Notes } from '../../../../../src/relay/tape/notes.ts'
-import type { Entry, Follower, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import type { Entry, Follower } from '../../../../../src/relay/tape/tape.ts'
+import { openLocalTape, type TestTape } from '../../../../support/local-tape.ts'
 import { navChange } from '../../tape/update-drafts.ts'
 import { amendOf, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
 
@@ -26,7 +27,7 @@ const lateAt = (index: number, now: number, ageMs: number | null) => {
 /** A tape that writes every update at the time of the clock. */
 function openScoredTape({ bound = 1_000_000, tapeRetentionMs = 365 * 24 * HOUR_MS } = {}) {
   const clock = { now: noon }
-  const tape = openEmbeddedTape({
+  const tape = openLocalTape({
     dataDir: ':memory:',
     tapeRetentionMs,
     tapeMaxMessages: bound,
@@ -43,8 +44,8 @@ function openScoredTape({ bound = 1_000_000, tapeRetentionMs = 365 * 24 * HOUR_M
 }
 
 /** The part of a tape that the tracker uses, so that a test can replace a method. */
-const tapeLike = (tape: SearchableTape) => ({
-  readTextsAfter: (seq: number, limit: number) => tape.readTextsAfter(seq, limit),
+const tapeLike = (tape: TestTape) => ({
+  readTexts: (seq: number, limit: number) => tape.readTexts(seq, limit),
   seqBefore: (time: number) => tape.seqBefore(time),
   follow: (deliver: Follower) => tape.follow(deliver),
   oldest: () => tape.oldest(),
@@ -178,8 +179,8 @@ describe('a tape that is read again', () => {
       await write(...Array.from({ length: 100 }, (_, index) => transferAt({ block, index })))
     }
     const pages: number[] = []
-    const since = tape.readTextsAfter.bind(tape)
-    tape.readTextsAfter = (seq, limit) => {
+    const since = tape.readTexts.bind(tape)
+    tape.readTexts = (seq, limit) => {
       pages.push(limit)
       return since(seq, limit)
     }
@@ -191,24 +192,6 @@ describe('a tape that is read again', () => {
     expect(hours()).toEqual([hourRow(noon, { published: 2_501 })])
     expect(pages.length).toBeGreaterThan(20)
     expect(Math.max(...pages)).toBeLessThan(150)
-  })
-
-  it('counts updates that are written during a slow read once', async () => {
-    const { tape, write, clock } = openTestTape()
-    await write(...Array.from({ length: 99 }, (_, index) => transferAt({ block: 1, index })))
-    let more = 3
-    const readTextsAfter = async (seq: number, limit: number) => {
-      const page = await tape.readTextsAfter(seq, limit)
-      // An update written now is not on the page that was read.
-      if (more > 0) await write(transferAt({ block: 2, index: more }))
-      more -= 1
-      return page
-    }
-    const tracker = await TapeScorer.open({ ...tapeLike(tape), readTextsAfter }, clock.now)
-    await tracker.read()
-    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { published: 102 })])
-    await write(first)
-    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { published: 103 })])
   })
 
   it('counts an update once that is both read and followed', async () => {
@@ -308,7 +291,7 @@ async function applySteps(
   for (const { kind, key, afterMs } of steps) {
     clock.now += afterMs
     const fact = transferAt({ index: key })
-    const isOpen = stateOfKey(await tape.readKey(fact.key)) === 'open'
+    const isOpen = stateOfKey(await tape.find({ key: fact.key })) === 'open'
     if (kind === 'nav') await write(navChange({ at: 0 }))
     else if (kind === 'seal') await write(sealOf([fact, { index: 9 }]))
     else if (kind === 'amend') await write(amendOf(fact, fact))
@@ -328,7 +311,7 @@ function lateAgeMs(update: Update): number {
 }
 
 /** The same score, counted anew from the whole tape for each hour. */
-function countNaively(tape: SearchableTape, now: number): readonly HourCounts[] {
+function countNaively(tape: TestTape, now: number): readonly HourCounts[] {
   const entries = tape.readAfter(0, 100_000) as readonly Entry[]
   const timeOf = ({ update }: Entry) => Date.parse(update.time)
   const current = hourOf(now)

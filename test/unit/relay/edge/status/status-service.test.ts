@@ -1,12 +1,14 @@
+import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { HOUR_MS } from '../../../../../src/relay/edge/status/hourly-score.ts'
 import { StatusService } from '../../../../../src/relay/edge/status/status-service.ts'
-import { TimePerSource } from '../../../../../src/relay/edge/status/time-per-source.ts'
-import { listOrderNote, listReadNote, Notes, newestSettledNote, statusNote } from '../../../../../src/relay/tape/notes.ts'
-import { status as statusDraft } from '../../tape/update-drafts.ts'
+import { saveTimePerSource } from '../../../../../src/relay/ingest/save-time-per-source.ts'
+import { listOrderNote, listReadNote, newestSettledNote, statusNote } from '../../../../../src/relay/notes/published-notes.ts'
+import { HOUR_MS, TimePerSource, timePerSourceNote } from '../../../../../src/relay/notes/time-per-source.ts'
+import { Notes } from '../../../../../src/relay/tape/notes.ts'
+import { advanceClock } from '../../../../support/virtual-time.ts'
+import { navChange, otherLog, status as statusDraft } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 
-const _random = () => 0.5
 const noon = Date.parse('2026-11-20T12:00:00Z')
 const secondsBySource = (given: Partial<Record<'pendingLogs' | 'poll' | 'sealed' | 'down', number>>) => ({
   ...{ pendingLogs: 0, poll: 0, sealed: 0, down: 0 },
@@ -63,24 +65,34 @@ describe('the source uptime', () => {
 })
 
 describe('the service status', () => {
-  async function openStatus() {
-    const { context, clock, tape } = openTestEdge()
+  async function openStatus(settings: Parameters<typeof openTestEdge>[0] = {}) {
+    const { context, clock, tape } = openTestEdge(settings)
     clock.now = noon
     const opened: StatusService[] = []
     const open = async () => {
-      const status = await StatusService.open(context)
+      const status = await StatusService.open(context, (failure) => expect.unreachable(String(failure)))
       opened.push(status)
       return status
     }
-    onTestFinished(async () => {
-      for (const status of opened) await status.close()
+    onTestFinished(() => {
+      for (const status of opened) status.close()
     })
+    const timers = new VirtualTimeScheduler()
+    /** What the process that writes the tape saves beside it. The returned function stops that process. */
+    const write = () => {
+      const saving = saveTimePerSource({ tape, writer: tape.writer, clock: timers, wallTime: () => clock.now }).subscribe()
+      return () => saving.unsubscribe()
+    }
+    const advance = async (ms: number) => {
+      clock.now += ms
+      await advanceClock(timers, ms)
+    }
     const secondsNow = (status: StatusService) => status.read().score?.at(-1)?.seconds
     const appendStatus = (source: 'pendingLogs' | 'poll') => {
       const draft = { ...statusDraft({ at: clock.now }), source }
       return tape.append([draft], new Notes().set(statusNote, draft))
     }
-    return { clock, tape, edge: context, open, appendStatus, secondsNow }
+    return { clock, tape, edge: context, open, write, advance, appendStatus, secondsNow }
   }
 
   it('is unknown on an empty tape', async () => {
@@ -93,7 +105,7 @@ describe('the service status', () => {
       stocks: { read_at: null, age_s: null, count: null },
       tape: {
         ...{ epoch: tape.epoch, oldest: `${tape.epoch}.0`, oldest_time: null, end: `${tape.epoch}.0`, messages: 0 },
-        ...{ bytes: tape.measure().bytes, durable: true },
+        ...{ bytes: tape.size.bytes, durable: true },
       },
       clients: { ws: 0, sse: 0, ndjson: 0, text: 0, rpc: 0 },
     })
@@ -118,13 +130,13 @@ describe('the service status', () => {
   })
 
   it('continues from the saved uptime and does not count an outage', async () => {
-    const { open, appendStatus, clock, secondsNow } = await openStatus()
-    const status = await open()
+    const { open, write, appendStatus, clock, secondsNow } = await openStatus()
+    const stop = write()
     await appendStatus('pendingLogs')
     clock.now += 10_000
     await appendStatus('poll')
     clock.now += 2_000
-    await status.close()
+    stop()
     clock.now += 600_000
     const again = await open()
     clock.now += 1_000
@@ -132,13 +144,39 @@ describe('the service status', () => {
   })
 
   it('loses the unsaved uptime of a run that crashed', async () => {
-    const { open, appendStatus, clock, secondsNow } = await openStatus()
-    const status = await open()
+    const { open, write, advance, appendStatus, secondsNow } = await openStatus()
+    write()
     await appendStatus('poll')
-    clock.now += 10_000
-    await status.save()
-    clock.now += 9_999
+    await advance(10_000)
+    await advance(9_999)
     const again = await open()
     expect(secondsNow(again)).toEqual(secondsBySource({ poll: 10 }))
+  })
+
+  it('takes over the earlier hours that another process saved after this one began', async () => {
+    const { open, tape, clock } = await openStatus()
+    const status = await open()
+    await tape.append([navChange({ at: noon - 30_000 })])
+    clock.now += 1_000
+    const ms = { pendingLogs: 1_000, poll: 0, sealed: 0, down: 0 }
+    const saved = [noon - HOUR_MS, noon].map((hour) => ({ hour, ms }))
+    await tape.append([], new Notes().set(timePerSourceNote, saved))
+    expect(status.read().score?.map(({ seconds }) => seconds)).toEqual([
+      secondsBySource({ pendingLogs: 1 }),
+      secondsBySource({ down: 1 }),
+    ])
+  })
+
+  it('is saved without evicting what the ingest keeps', async () => {
+    const { write, advance, tape } = await openStatus({ bound: 1 })
+    const stop = write()
+    await tape.append(
+      [1, 2, 3].map((nth) => otherLog({ at: noon, nth })),
+      new Notes(),
+      0,
+    )
+    await advance(20_000)
+    stop()
+    expect(tape.readAfter(0, 10)).toHaveLength(3)
   })
 })

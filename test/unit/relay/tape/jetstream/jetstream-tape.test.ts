@@ -7,10 +7,11 @@ import { connect } from '@nats-io/transport-node'
 import { filter, firstValueFrom } from 'rxjs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { encodeBatch } from '../../../../../src/relay/tape/batch-message.ts'
-import type { JetStreamTape } from '../../../../../src/relay/tape/jetstream/jetstream-tape.ts'
 import { NatsStream } from '../../../../../src/relay/tape/jetstream/nats-stream.ts'
 import { openJetStreamTape } from '../../../../../src/relay/tape/jetstream/open-jetstream-tape.ts'
 import { NotLeadingError, TapeError } from '../../../../../src/relay/tape/tape.ts'
+import { TapeStore } from '../../../../../src/relay/tape/tape-store.ts'
+import { type TestTape, withWriter } from '../../../../support/local-tape.ts'
 import { hasNats, NatsServer } from '../../../../support/nats-server.ts'
 import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
 import { createOwnFolder, openReopenable, openTestTape, unboundedOptions } from '../test-tape.ts'
@@ -18,9 +19,15 @@ import { oneOfEach, otherLog, transfer } from '../update-drafts.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 
+type StreamProcess = Awaited<ReturnType<typeof openJetStreamTape>>
+
+/** The store of a process, with its writer. */
+const tapeOf = ({ copy, writer, close }: StreamProcess) => withWriter(copy.store, writer, close)
+
 /** A stream that an operator changes. */
 type RefusingStream = {
-  readonly tape: JetStreamTape
+  readonly tape: TestTape
+  readonly process: StreamProcess
   readonly warnings: readonly string[]
   readonly update: (change: Partial<StreamConfig>) => Promise<void>
   /** Gives the server another configuration. */
@@ -40,21 +47,22 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
 
   /** A process of a stream, which ends with the test. */
   const openProcess = async (stream: string, more: Partial<Parameters<typeof openJetStreamTape>[0]> = {}, url = nats.url) => {
-    const tape = await openJetStreamTape({
+    const opened = await openJetStreamTape({
       ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
       ...{ log: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
       nats: settingsOf(stream, url),
       ...more,
     })
-    onTestFinished(() => tape.close().catch(() => {}))
-    return tape
+    onTestFinished(() => opened.close().catch(() => {}))
+    return { ...opened, tape: tapeOf(opened) }
   }
 
   const openLeader = async (...process: Parameters<typeof openProcess>) => {
-    const tape = await openProcess(...process)
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
-    return tape
+    const opened = await openProcess(...process)
+    await untilLeading(opened)
+    return opened
   }
+  const untilLeading = ({ writer }: StreamProcess) => vi.waitFor(() => expect(writer.isLeading).toBe(true))
 
   /** Another connection to a stream, without a tape. */
   const openStream = (stream: string) => {
@@ -66,12 +74,12 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   it('waits for a position of another process, unless nobody can have it', async () => {
     const server = await NatsServer.start()
     onTestFinished(() => server.remove())
-    const leader = await openLeader('REACHED', {}, server.url)
+    const { tape: leader } = await openLeader('REACHED', {}, server.url)
     await leader.append(oneOfEach({ at: NOON }))
-    const follower = await openProcess('REACHED', { mayLead: false }, server.url)
+    const { copy: follower } = await openProcess('REACHED', { mayLead: false }, server.url)
     await vi.waitFor(() => expect(follower.point.isComplete).toBe(true))
     expect(await follower.reach(leader.end())).toBe(true)
-    const next = leader.next()
+    const { next } = leader
     const [isReached] = await Promise.all([follower.reach(next), leader.append([transfer({ at: NOON })])])
     expect(isReached).toBe(true)
     expect(await follower.reach(next + 1_000)).toBe(true)
@@ -87,13 +95,13 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
         throw failure
       }
       return openReopenable(async (dataDir, now) => {
-        const tape = await openJetStreamTape({
+        const opened = await openJetStreamTape({
           ...{ ...unboundedOptions, ...bounds, dataDir, now, uptime: () => performance.now(), mayLead: true },
           ...{ log: () => {}, onUnreadable: () => {}, onFailure: fail, onReset: fail },
           nats: settingsOf(name),
         })
-        await firstValueFrom(tape.leadership.pipe(filter((isLeading) => isLeading)))
-        return tape
+        await firstValueFrom(opened.writer.leadership.pipe(filter((isLeading) => isLeading)))
+        return tapeOf(opened)
       }, losesFile)
     }
 
@@ -136,16 +144,19 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   it('ends the process where its copy cannot be written, and sends nothing again', async () => {
     const dir = createOwnFolder()
     const failures: unknown[] = []
-    const tape = await openLeader('FULL', { dataDir: dir, onFailure: (failure) => failures.push(failure) })
-    await tape.closeFile()
+    const { tape, copy, writer } = await openLeader('FULL', { dataDir: dir, onFailure: (failure) => failures.push(failure) })
+    // The message is written when NATS answers its writer, not when the stream delivers it.
+    vi.spyOn(copy, 'receive').mockReturnValue(true)
+    TapeStore.prototype.close.call(copy.store)
     await expect(tape.append([transfer({ at: NOON })])).rejects.toThrow()
     await vi.waitFor(() => expect(failures).toEqual([expect.any(Error)]))
-    expect(tape.isLeading).toBe(false)
+    expect(writer.isLeading).toBe(false)
   })
 
   it('takes over the new epoch of another process where the stream has lost messages', async () => {
     const dir = createOwnFolder()
-    const tape = await openLeader('LOST', { dataDir: dir })
+    const { tape, copy } = await openLeader('LOST', { dataDir: dir })
+    const { epochBeganAt } = copy.store
     await tape.append([transfer({ at: NOON })])
     await tape.close()
     const connection = await connect({ servers: nats.url.replace('nats://', '') })
@@ -155,29 +166,36 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     const other = openStream('LOST')
     await other.whenConnected(1_000)
     await other.ensure()
-    const batch = { epoch: 'another', epochBeganAt: tape.epochBeganAt + 1, after: 7, first: 0, texts: [], notes: {} }
+    const batch = { epoch: 'another', epochBeganAt: epochBeganAt + 1, after: 7, first: 0, texts: [], notes: {} }
     await other.publish('other.1', encodeBatch({ ...batch, keepAfter: null, lastSeqs: [], resigns: false }), 0)
-    const reopened = await openProcess('LOST', { dataDir: dir })
+    const { tape: reopened } = await openProcess('LOST', { dataDir: dir })
     expect([reopened.epoch, reopened.end()]).toEqual(['another', 7])
   })
 
   it('gives up the lead when a batch of another process comes, as after a pause', async () => {
-    const tape = await openLeader('PAUSED')
+    const { copy, writer } = await openLeader('PAUSED')
     const other = openStream('PAUSED')
     const changes: boolean[] = []
-    tape.leadership.subscribe((isLeading) => changes.push(isLeading))
-    const batch = { epoch: tape.epoch, epochBeganAt: tape.epochBeganAt, after: tape.end(), first: 0, texts: [], notes: {} }
+    writer.leadership.subscribe((isLeading) => changes.push(isLeading))
+    const batch = {
+      epoch: copy.store.epoch,
+      epochBeganAt: copy.store.epochBeganAt,
+      after: copy.store.end(),
+      first: 0,
+      texts: [],
+      notes: {},
+    }
     const bytes = encodeBatch({ ...batch, keepAfter: null, lastSeqs: null, resigns: false })
     await vi.waitFor(async () => other.publish('other.1', bytes, (await other.extent())?.last ?? 0))
     await vi.waitFor(() => expect(changes.slice(0, 2)).toEqual([true, false]))
   })
 
   it('does not take a batch twice, under its own id or another', async () => {
-    const tape = await openLeader('TWICE')
+    const { tape, copy } = await openLeader('TWICE')
     const other = openStream('TWICE')
     await other.whenConnected(1_000)
     await tape.append([transfer({ at: NOON })])
-    const { seq, id } = tape.point
+    const { seq, id } = copy.point
     const stored = await other.stored(seq)
     if (!stored?.bytes) throw new Error('no batch is stored')
     for (const again of [id, 'another.1']) await other.publish(again, stored.bytes, seq - 1).catch(() => null)
@@ -193,15 +211,16 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   it('gives up the lead where too much waits for a server that hangs, and leads again later', async () => {
     const server = await NatsServer.start()
     onTestFinished(() => server.remove())
-    const tape = await openLeader('HUNG', {}, server.url)
+    const hung = await openLeader('HUNG', {}, server.url)
+    const { tape, writer } = hung
     const [first] = await tape.append([transfer({ at: NOON })])
     server.signal('SIGSTOP')
     const thousand = Array.from({ length: 1_000 }, (_, nth) => transfer({ at: NOON, nth }))
     const appends = Array.from({ length: 60 }, () => tape.append(thousand).catch((failure: unknown) => failure))
-    expect(tape.isLeading).toBe(false)
+    expect(writer.isLeading).toBe(false)
     for (const failure of await Promise.all(appends)) expect(failure).toBeInstanceOf(NotLeadingError)
     server.signal('SIGCONT')
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await untilLeading(hung)
     const [next] = await tape.append([transfer({ at: NOON })])
     const entries = await tape.readAfter(0, 10_000)
     // The server may have stored the message that was on its way, whole.
@@ -223,7 +242,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     const url = server.url.replace('//', '//relay:secret@')
     const warnings: string[] = []
     const log = (kind: string, detail: unknown) => void warnings.push([kind, ...Object.values(detail ?? {})].join(': '))
-    const tape = await openProcess('REFUSED', { log }, url)
+    const process = await openProcess('REFUSED', { log }, url)
     const connection = await connect({ servers: url.replace(/.*@/, ''), user: 'relay', pass: 'secret' })
     onTestFinished(() => connection.close())
     const { streams } = await jetstreamManager(connection)
@@ -232,7 +251,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
       writeFileSync(file, changed)
       server.signal('SIGHUP')
     }
-    await use({ tape, warnings, update, reload })
+    await use({ tape: process.tape, process, warnings, update, reload })
   }
 
   it.each<[string, RegExp, (refusing: RefusingStream) => unknown, ((refusing: RefusingStream) => unknown) | null]>([
@@ -253,18 +272,19 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   ])('says in the words of NATS that nothing is stored where the stream %s', async (_, words, cause, end) => {
     await refused(
       async (refusing) => {
-        const { tape, warnings } = refusing
-        await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+        const { tape, process, warnings } = refusing
+        const { copy } = process
+        await untilLeading(process)
         await tape.append([transfer({ at: NOON })])
-        expect([tape.refusal, tape.isDurable]).toEqual([null, true])
+        expect([copy.refusal, tape.isDurable]).toEqual([null, true])
         await cause(refusing)
         const appended = tape.append([transfer({ at: NOON, nth: 1 })]).catch(() => null)
-        await vi.waitFor(() => expect(tape.refusal).toMatch(words))
+        await vi.waitFor(() => expect(copy.refusal).toMatch(words))
         expect([tape.isDurable, warnings.at(-1)]).toEqual([false, expect.stringMatching(words)])
         if (!end) return
         await end(refusing)
         await appended
-        await vi.waitFor(() => expect([tape.refusal, tape.isDurable]).toEqual([null, true]))
+        await vi.waitFor(() => expect([copy.refusal, tape.isDurable]).toEqual([null, true]))
         expect(await tape.readAfter(0, 10)).toHaveLength(2)
       },
       denied.replace('deny: "refused"', 'deny: "nothing"'),
@@ -273,8 +293,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
 
   it('says in the words of NATS that nothing is stored where it has no space', async () => {
     await refused(
-      async ({ tape, warnings }) => {
-        await vi.waitFor(() => expect(tape.refusal).toMatch(/insufficient|resource|storage/))
+      async ({ tape, process, warnings }) => {
+        await vi.waitFor(() => expect(process.copy.refusal).toMatch(/insufficient|resource|storage/))
         expect([tape.isDurable, warnings.at(-1)]).toEqual([false, expect.stringMatching(/insufficient|resource|storage/)])
       },
       `jetstream { max_file_store: 100 }\n${denied.replace('deny: "refused"', 'deny: "nothing"')}`,
@@ -306,15 +326,16 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     ['the stream has from now on', '', ({ limitStream }) => limitStream(20_000)],
   ])('stores a large batch, and one large update, in parts that keep to the limit that %s', async (_, config, change) => {
     const limited = await openLimited(config)
-    const tape = await limited.open(true)
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const opened = await limited.open(true)
+    const { tape } = opened
+    await untilLeading(opened)
     await tape.append([transfer({ at: NOON })])
     await change?.(limited)
     await tape.append(Array.from({ length: 600 }, (_, nth) => transfer({ at: NOON, nth: nth + 2 })))
     await tape.append([{ ...otherLog({ at: NOON }), data: `0x${'ab'.repeat(50_000)}` }])
     const written = await tape.readAfter(0, 1_000)
     expect(written).toHaveLength(602)
-    const reader = await limited.open(false)
+    const { tape: reader } = await limited.open(false)
     expect(await reader.readAfter(0, 1_000)).toEqual(written)
   })
 
@@ -331,23 +352,24 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
 
   it('says which limit is too low where a server comes back with it', async () => {
     const limited = await openLimited('')
-    const tape = await limited.open(true)
-    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const opened = await limited.open(true)
+    const { copy } = opened
+    await untilLeading(opened)
     await limited.restart('max_payload: 2000')
-    await vi.waitFor(() => expect(tape.refusal).toMatch(/max_payload of NATS is 2000 bytes/))
+    await vi.waitFor(() => expect(copy.refusal).toMatch(/max_payload of NATS is 2000 bytes/))
     await limited.restart('')
-    await vi.waitFor(() => expect(tape.refusal).toBe(null))
+    await vi.waitFor(() => expect(copy.refusal).toBe(null))
   })
 
   it('begins a new epoch in an empty folder after a purge, once no leader is heard', async () => {
-    const tape = await openLeader('PURGED', { random: Math.random })
+    const { tape } = await openLeader('PURGED', { random: Math.random })
     await tape.append([transfer({ at: NOON })])
     await tape.close()
     const connection = await connect({ servers: nats.url.replace('nats://', '') })
     const { streams } = await jetstreamManager(connection)
     await streams.purge('PURGED')
     await connection.close()
-    const other = await openLeader('PURGED', { random: Math.random })
+    const { tape: other } = await openLeader('PURGED', { random: Math.random })
     expect(other.epoch).not.toBe(tape.epoch)
     expect(await other.append([transfer({ at: NOON })])).toHaveLength(1)
   })

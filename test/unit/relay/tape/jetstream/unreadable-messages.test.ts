@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+// It defines the notes of the ingest, which are checked too.
+import '../../../../../src/relay/notes/published-notes.ts'
 import { type BatchMessage, encodeBatch } from '../../../../../src/relay/tape/batch-message.ts'
-import { JetStreamTape } from '../../../../../src/relay/tape/jetstream/jetstream-tape.ts'
-import type { NatsStream } from '../../../../../src/relay/tape/jetstream/nats-stream.ts'
-import { openStoredTape } from '../../../../../src/relay/tape/stored-tape.ts'
+import { StreamCopy } from '../../../../../src/relay/tape/jetstream/stream-copy.ts'
 import { unboundedOptions } from '../test-tape.ts'
 import { amend, apple, oneOfEach, pause, retract, seal, tesla, transfer } from '../update-drafts.ts'
 
@@ -25,27 +25,25 @@ const goodText = textOf(good, END + 1)
 const withText = (text: string): Partial<BatchMessage> => ({ first: END + 1, texts: [text] })
 const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
 
-/** A tape that is not written does not use it. */
-const noStream = {} as NatsStream
-
 /** A tape that ends at 1000, with no NATS: messages are handed to it. */
 function openTape() {
   const seen = { unreadable: 0, warnings: [] as [string, unknown][], failures: [] as unknown[] }
   const options = {
     ...unboundedOptions,
-    ...{ dataDir: ':memory:', writerId: 'reader', uptime: () => 0, stream: noStream },
-    ...{ origin: { epoch: EPOCH, epochBeganAt: NOON, end: END }, start: { seq: 0, id: '', isComplete: true, hasResigned: false } },
+    ...{ dataDir: ':memory:', uptime: () => 0, stream: { extent: async () => null } },
+    origin: { epoch: EPOCH, epochBeganAt: NOON, end: END },
     log: (kind: string, detail: unknown) => void seen.warnings.push([kind, detail]),
     onUnreadable: () => {
       seen.unreadable += 1
     },
     onFailure: (failure: unknown) => void seen.failures.push(failure),
   }
-  const tape = openStoredTape(options, (database) => new JetStreamTape(database, options))
+  const copy = new StreamCopy(options)
+  const tape = copy.store
   let seq = 0
   const receive = (bytes: Uint8Array | string) => {
     seq += 1
-    return tape.receive({ seq, id: `other.${seq}`, bytes: Buffer.from(bytes), pending: 0 })
+    return copy.receive({ seq, id: `other.${seq}`, bytes: Buffer.from(bytes), pending: 0 })
   }
   return { tape, seen, receive }
 }
@@ -84,7 +82,7 @@ describe('a message of the stream', () => {
     expect(seen.warnings).toHaveLength(1)
     expect(receive(encodeBatch({ ...empty, first: END + 1, texts: [goodText] }))).toBe(true)
     expect([tape.end(), seen.unreadable, seen.failures]).toEqual([END + 1, 1, []])
-    expect(tape.readAfter(0, 10).map(({ text }) => text)).toEqual([goodText])
+    expect(tape.readTexts(0, 10).map(({ text }) => text)).toEqual([goodText])
   })
 
   it.each([
@@ -118,6 +116,6 @@ describe('a message of the stream', () => {
     const texts = drafts.map((draft, nth) => textOf(draft, END + 1 + nth))
     receive(encodeBatch({ ...empty, first: END + 1, texts }))
     expect(seen).toEqual({ unreadable: 0, warnings: [], failures: [] })
-    expect(tape.readAfter(0, 100).map(({ text }) => text)).toEqual(texts)
+    expect(tape.readTexts(0, 100).map(({ text }) => text)).toEqual(texts)
   })
 })

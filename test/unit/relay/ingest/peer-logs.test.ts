@@ -1,6 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { expect, it } from 'vitest'
-import { PeerLogs } from '../../../../src/relay/tape/peer-logs.ts'
+import { PeerLogs } from '../../../../src/relay/ingest/peer-logs.ts'
 import { transfer } from '../ingest/token-logs.ts'
 
 const logs = Array.from({ length: 600 }, (_, index) => transfer({ block: 1, index }, BigInt(index)))

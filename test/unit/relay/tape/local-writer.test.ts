@@ -3,12 +3,13 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync, StatementSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { UpdateType } from '../../../../src/protocol/updates.ts'
-import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
+import type { Update, UpdateType } from '../../../../src/protocol/updates.ts'
 import { defineNote, Notes } from '../../../../src/relay/tape/notes.ts'
-import { LOST_BOUND } from '../../../../src/relay/tape/runs.ts'
-import { type Entry, type SearchableTape, TapeError } from '../../../../src/relay/tape/tape.ts'
+import { LOST_BOUND, lostAfter } from '../../../../src/relay/tape/runs.ts'
+import { type Entry, type FoundEntries, type HistoryFilter, type SeqRange, TapeError } from '../../../../src/relay/tape/tape.ts'
 import { SCHEMA_VERSION } from '../../../../src/relay/tape/tape-database.ts'
+import { openTapeStore } from '../../../../src/relay/tape/tape-store.ts'
+import { openLocalTape, type TestTape } from '../../../support/local-tape.ts'
 import { tapeContract } from './tape-contract.ts'
 import { createOwnFolder, openTestTape, unboundedOptions } from './test-tape.ts'
 import { apple, pause, seal, token, transfer } from './update-drafts.ts'
@@ -16,9 +17,9 @@ import { apple, pause, seal, token, transfer } from './update-drafts.ts'
 const head = defineNote<number>('head')
 const at = Date.parse('2026-11-20T12:00:00Z')
 
-tapeContract('the embedded tape', openTestTape)
+tapeContract('the tape of one process', openTestTape)
 
-describe('the embedded tape', () => {
+describe('the tape of one process', () => {
   it.each<[string, number, (files: { open: string; closed: string }, dir: string) => void]>([
     ['an end', 7_999_009, () => {}],
     ['a kill', 7_999_009, ({ open }, dir) => cpSync(open, dir, { recursive: true })],
@@ -28,14 +29,14 @@ describe('the embedded tape', () => {
   ])('never gives a number twice, and knows which were lost: after %s', async (_, knownEnd, replaceFiles) => {
     const [root, clock] = [createOwnFolder(), { now: at }]
     const [dir, files] = [join(root, 'tape'), { open: join(root, 'open'), closed: join(root, 'closed') }]
-    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, now: () => clock.now })
+    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, now: () => clock.now })
     const first = open()
     await first.append([1, 2, 3].map((nth) => transfer({ at, nth })))
     await first.close()
     cpSync(dir, files.closed, { recursive: true })
     clock.now += 7_999
     const second = open()
-    expect([second.end(), second.next()]).toEqual([3, 7_999_000])
+    expect([second.end(), second.next]).toEqual([3, 7_999_000])
     for (let nth = 0; nth < 10; nth += 1) await second.append([transfer({ at, nth })])
     expect(second.end()).toBe(7_999_009)
     cpSync(dir, files.open, { recursive: true })
@@ -46,25 +47,18 @@ describe('the embedded tape', () => {
     clock.now += 60_000
     const third = open()
     onTestFinished(() => third.close())
-    expect([third.epoch, third.end(), third.next()]).toEqual([first.epoch, knownEnd, 67_999_000])
+    expect([third.epoch, third.end(), third.next]).toEqual([first.epoch, knownEnd, 67_999_000])
     const [entry] = await third.append([transfer({ at })])
     expect(entry?.seq).toBe(67_999_000)
     const isKnown = knownEnd !== 3
-    expect([3, 4, 7_998_999, 7_999_000, 7_999_009, 7_999_010, 67_998_999, 67_999_000].map((seq) => third.lostAfter(seq))).toEqual([
-      null,
-      3,
-      3,
-      isKnown ? null : 3,
-      isKnown ? null : 3,
-      knownEnd,
-      knownEnd,
-      null,
-    ])
+    expect(
+      [3, 4, 7_998_999, 7_999_000, 7_999_009, 7_999_010, 67_998_999, 67_999_000].map((seq) => lostAfter(third.runs, seq)),
+    ).toEqual([null, 3, 3, isKnown ? null : 3, isKnown ? null : 3, knownEnd, knownEnd, null])
   })
 
   it('forgets runs that wrote nothing or are evicted, and goes on at its end if the clock is wrong', async () => {
     const [dir, clock] = [createOwnFolder(), { now: at }]
-    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => clock.now })
+    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => clock.now })
     const runsIn = () => {
       const database = new DatabaseSync(join(dir, 'tape.sqlite'))
       const runs = database.prepare('SELECT first, previous_end FROM runs').all()
@@ -100,7 +94,7 @@ describe('the embedded tape', () => {
   it('reports an empty file, which begins a new epoch', async () => {
     const dir = createOwnFolder()
     const warnings: unknown[] = []
-    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, log: (...line) => warnings.push(line) })
+    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, log: (...line) => warnings.push(line) })
     await open().close()
     await open().close()
     expect(warnings).toEqual([])
@@ -111,7 +105,7 @@ describe('the embedded tape', () => {
 
   it('makes an epoch from any random number', async () => {
     for (const random of [() => 0, () => 1 - 2 ** -53]) {
-      const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:', random })
+      const tape = openLocalTape({ ...unboundedOptions, dataDir: ':memory:', random })
       expect(tape.epoch).toMatch(/^[0-9a-z]{6}$/)
       await tape.close()
     }
@@ -119,14 +113,14 @@ describe('the embedded tape', () => {
 })
 
 /** The history of apple with these types, and the followers of keys published as `followersOf`. */
-const historyOf = async (tape: SearchableTape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
+const historyOf = async (tape: TestTape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
   const followed = followersOf && { followersOf: new Set(followersOf) }
-  const read = tape.openReader({ tokens: new Set([apple]), types: new Set(types), ...followed })
+  const filter = { tokens: new Set([apple]), types: new Set(types), ...followed }
   const found: Entry[] = []
   for (let after: number | null = 0; after !== null; ) {
-    const { entries, reached } = await read({ after, before: tape.end() + 1, order: 'asc', limit: 100 })
-    found.push(...entries)
-    after = reached
+    const page: FoundEntries = tape.read(filter, { after, before: tape.end() + 1, order: 'asc', limit: 100 })
+    found.push(...page.entries)
+    after = page.reached
   }
   return found
 }
@@ -168,7 +162,7 @@ describe('the index', () => {
     expect(await historyOf(reopened, ['pause'], ['pause'])).toEqual(expected)
     const transfers = (await reopened.readAfter(0, 10_000)).filter(({ update }) => update.type === 'transfer').length
     const filter = { tokens: null, types: new Set<UpdateType>(['transfer']) }
-    expect(await reopened.estimateCount(filter, 0, 10_000)).toEqual({ least: transfers, most: transfers })
+    expect(reopened.count(filter, 0, 10_000)).toEqual({ least: transfers, most: transfers })
     const tape = await fixture.crash()
     expect(await historyOf(tape, ['pause'], ['pause'])).toEqual(expected)
     const kept = (await tape.readAfter(0, 10_000)).filter(({ update }) => update.type === 'transfer')
@@ -178,7 +172,7 @@ describe('the index', () => {
   it('writes each full shelf once and deletes it once all its updates are evicted', async () => {
     const dir = createOwnFolder()
     let now = at
-    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => now })
+    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => now })
     const tape = open()
     for (let nth = 0; nth < 5; nth += 1) await tape.append(manyTransfers(1_000))
     await tape.append([])
@@ -203,24 +197,23 @@ describe('the index', () => {
   })
 
   it.each(['asc', 'desc'] as const)('is searched in parts that end at a number that was given: %s', async (order) => {
-    const fixture = await openTestTape()
-    onTestFinished(() => fixture.close())
-    // A crash keeps the shelf of a run from being written: to index it is the work of a whole search.
-    for (const count of [1_023, 1_023, 1]) {
-      await fixture.tape.append(manyTransfers(count))
-      fixture.clock.now += 1_280
-      await fixture.crash()
-    }
-    const { tape } = fixture
-    const given = (await tape.readAfter(0, 10_000)).map(({ seq }) => seq)
-    const read = tape.openReader({ tokens: null, types: new Set(['pause']) })
+    const store = openTapeStore({ ...unboundedOptions, dataDir: ':memory:' })
+    // One update in each of 600 shelves, which is more than two searches read.
+    const given = Array.from({ length: 600 }, (_, nth) => 1_024 * (nth + 1) + nth)
+    const entries = given.map((seq) => {
+      const update = { ...transfer({ at }), id: `${store.epoch}.${seq}`, prev: null } as Update
+      return { seq, update, text: JSON.stringify(update) }
+    })
+    store.write({ entries, notes: new Notes(), keepAfter: 0 })
     const ends: number[] = []
-    let range = { after: 0, before: tape.end() + 1, order, limit: 100 }
-    for (let { reached } = await read(range); reached !== null; { reached } = await read(range)) {
+    let range: SeqRange = { after: 0, before: store.end() + 1, order, limit: 100 }
+    const filter: HistoryFilter = { tokens: null, types: new Set(['pause']) }
+    for (let { reached } = store.read(filter, range); reached !== null; { reached } = store.read(filter, range)) {
       ends.push(reached)
       range = { ...range, [order === 'asc' ? 'after' : 'before']: reached }
     }
-    expect(ends).toEqual(order === 'asc' ? [given[1_022], given[2_045]] : [given[1_023]])
+    store.close()
+    expect(ends).toEqual((order === 'asc' ? [255, 510] : [344, 89]).map((nth) => given[nth]))
   })
 
   it('does not contain a failed append', async () => {
@@ -235,9 +228,9 @@ describe('the index', () => {
 /** A tape whose file refuses a statement, because a test cannot fill the disk on time. */
 function openRefusing(when: string, how = 'ABORT', options: { readonly tapeMaxMessages?: number } = {}) {
   const dir = createOwnFolder()
-  void openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
+  void openLocalTape({ ...unboundedOptions, dataDir: dir }).close()
   inDatabase(dir, `CREATE TRIGGER refusal BEFORE ${when} BEGIN SELECT RAISE(${how}, 'disk is full'); END`)
-  const tape = openEmbeddedTape({ ...unboundedOptions, ...options, dataDir: dir })
+  const tape = openLocalTape({ ...unboundedOptions, ...options, dataDir: dir })
   onTestFinished(() => tape.close())
   return tape
 }
@@ -251,9 +244,9 @@ function inDatabase(dir: string, sql: string): void {
 
 /** The error of opening a folder, which must be one readable line. */
 function openErrorOf(dir: string): string {
-  let tape: SearchableTape
+  let tape: TestTape
   try {
-    tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    tape = openLocalTape({ ...unboundedOptions, dataDir: dir })
   } catch (failure) {
     expect(failure).toBeInstanceOf(TapeError)
     const { message } = failure as TapeError
@@ -268,21 +261,21 @@ function openErrorOf(dir: string): string {
 describe('opening fails with one clear line', () => {
   it('when this process has the tape open', async () => {
     const dir = createOwnFolder()
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openLocalTape({ ...unboundedOptions, dataDir: dir })
     expect(openErrorOf(dir)).toMatch(/in use by another stocktape/)
     await tape.append([transfer({ at })])
     await tape.close()
-    const next = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    const next = openLocalTape({ ...unboundedOptions, dataDir: dir })
     expect(next.end()).toBe(1)
     await next.close()
   })
 
   it('when another process has the tape open', async () => {
     const dir = createOwnFolder()
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openLocalTape({ ...unboundedOptions, dataDir: dir })
     const script = `
-      import { openEmbeddedTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/embedded-tape.ts'))}
-      try { openEmbeddedTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1, tapeMaxMessages: 1, now: Date.now, random: Math.random }) }
+      import { openLocalTape } from ${JSON.stringify(join(process.cwd(), 'test/support/local-tape.ts'))}
+      try { openLocalTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1, tapeMaxMessages: 1, now: Date.now, random: Math.random }) }
       catch (failure) { process.stdout.write(failure.message) }
     `
     const output = execFileSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
@@ -329,7 +322,7 @@ describe('opening fails with one clear line', () => {
     ],
   ])('%s', async (_, spoil, line) => {
     const dir = createOwnFolder()
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openLocalTape({ ...unboundedOptions, dataDir: dir })
     await tape.append(
       Array.from({ length: 50 }, (_each, nth) => transfer({ at, nth })),
       new Notes().set(head, 1),
@@ -343,12 +336,12 @@ describe('opening fails with one clear line', () => {
 it('a copy that begins in the middle of another tape still knows its beginning after a restart', async () => {
   const dataDir = createOwnFolder()
   const origin = { epoch: 'k3f9a1', epochBeganAt: at, end: 7 }
-  await openEmbeddedTape({ ...unboundedOptions, dataDir, origin }).close()
-  const again = openEmbeddedTape({ ...unboundedOptions, dataDir })
+  await openLocalTape({ ...unboundedOptions, dataDir, origin }).close()
+  const again = openLocalTape({ ...unboundedOptions, dataDir })
   expect([again.epoch, again.oldest(), again.end()]).toEqual(['k3f9a1', 7, 7])
-  expect(again.oldestTime()).toBeNull()
+  expect(again.oldestTime).toBeNull()
   const [first] = await again.append([transfer({ at }), transfer({ at: at + 1_000 })])
-  expect(again.oldestTime()).toBe(first?.update.time)
+  expect(again.oldestTime).toBe(first?.update.time)
   await again.close()
 })
 
@@ -374,7 +367,7 @@ describe('an append that the disk refuses', () => {
 
 describe('a clock that is set back', () => {
   it('does not hide earlier updates from a search by time', async () => {
-    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:' })
+    const tape = openLocalTape({ ...unboundedOptions, dataDir: ':memory:' })
     await tape.append([transfer({ at: at + 5_000 })])
     await tape.append([transfer({ at })])
     await tape.append([transfer({ at: at + 2_000 })])
@@ -386,7 +379,7 @@ describe('a clock that is set back', () => {
 it('an update of a run whose clock was set to the right time is as old after a restart as it is', async () => {
   const [dir, clock] = [createOwnFolder(), { now: at, wall: at }]
   const open = () =>
-    openEmbeddedTape({
+    openLocalTape({
       ...unboundedOptions,
       dataDir: dir,
       tapeRetentionMs: 3_600_000,

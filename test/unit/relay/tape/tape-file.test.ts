@@ -1,15 +1,15 @@
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DatabaseSync } from 'node:sqlite'
+import { type DatabaseSync, StatementSync } from 'node:sqlite'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Draft } from '../../../../src/protocol/updates.ts'
-import { EmbeddedTape, openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import { defineNote, Notes } from '../../../../src/relay/tape/notes.ts'
-import { LOST_BOUND } from '../../../../src/relay/tape/runs.ts'
-import { openStoredTape, type StoredTape } from '../../../../src/relay/tape/stored-tape.ts'
-import { type Entry, TapeError } from '../../../../src/relay/tape/tape.ts'
-import { WalCheckpoints } from '../../../../src/relay/tape/wal-checkpoints.ts'
+import { LOST_BOUND, lostAfter } from '../../../../src/relay/tape/runs.ts'
+import { type Entry, type HistoryFilter, TapeError } from '../../../../src/relay/tape/tape.ts'
+import { openTapeDatabase } from '../../../../src/relay/tape/tape-database.ts'
+import { TapeStore, type TapeStoreOptions } from '../../../../src/relay/tape/tape-store.ts'
+import { openLocalTape, type TestTape, withWriter } from '../../../support/local-tape.ts'
 import { batchesOf, TapeActions } from '../edge/arbitrary-tape.ts'
 import { createOwnFolder, unboundedOptions } from './test-tape.ts'
 import { apple, navChange, otherLog, transfer } from './update-drafts.ts'
@@ -37,10 +37,9 @@ function openOnSmallDisk() {
   }
   let database: DatabaseSync | null = null
   const open = () =>
-    openStoredTape(options, (opened) => {
+    openWith((opened) => {
       database = opened
-      return new EmbeddedTape(opened, options)
-    })
+    }, options)
   const allowPages = (count: number) => database?.exec(`PRAGMA main.max_page_count = ${count}`)
   return {
     ...{ root, dir, clock, warnings, open },
@@ -48,7 +47,7 @@ function openOnSmallDisk() {
     openCopy: () => {
       const copy = join(root, `copy-${Math.random()}`)
       cpSync(dir, copy, { recursive: true })
-      return openEmbeddedTape({ ...unboundedOptions, dataDir: copy, now: () => clock.now })
+      return openLocalTape({ ...unboundedOptions, dataDir: copy, now: () => clock.now })
     },
     // Below its size a file keeps the pages that it has.
     fill: () => allowPages(1),
@@ -56,8 +55,25 @@ function openOnSmallDisk() {
   }
 }
 
+/** Opens a tape whose database is handed to the test first. */
+function openWith(use: (database: DatabaseSync) => void, options: TapeStoreOptions): TestTape {
+  const database = openTapeDatabase(options.dataDir, options.log)
+  use(database)
+  return withWriter(new TapeStore(database, options))
+}
+
+/** Lets every flush of the whole log fail until the test ends. */
+function failFlushes(): void {
+  const get = StatementSync.prototype.get
+  const failing = vi.spyOn(StatementSync.prototype, 'get').mockImplementation(function (this: StatementSync, ...given) {
+    if (!this.sourceSQL.includes('TRUNCATE')) return get.apply(this, given)
+    throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: IOERR_FSYNC })
+  })
+  onTestFinished(() => failing.mockRestore())
+}
+
 /** Appends until the disk is full, and returns all that was written. */
-async function appendUntilFull(tape: StoredTape): Promise<readonly Entry[]> {
+async function appendUntilFull(tape: TestTape): Promise<readonly Entry[]> {
   const entries: Entry[] = []
   for (let nth = 1; tape.isDurable; nth += 1)
     entries.push(...(await tape.append([transfer({ at, nth })], new Notes().set(head, nth))))
@@ -65,7 +81,7 @@ async function appendUntilFull(tape: StoredTape): Promise<readonly Entry[]> {
 }
 
 const textsOf = (entries: readonly Entry[]) => entries.map(({ text }) => text)
-const allOf = (tape: StoredTape) => textsOf(tape.readAfter(0, 100_000))
+const allOf = (tape: TestTape) => textsOf(tape.readAfter(0, 100_000))
 
 it('two starts while the disk fails give different numbers, even if the clock is behind the tape', async () => {
   const { open, clock } = openOnSmallDisk()
@@ -77,14 +93,11 @@ it('two starts while the disk fails give different numbers, even if the clock is
   const end = ahead.end()
   await ahead.close()
   clock.stepMs = 0
-  const failing = vi.spyOn(WalCheckpoints.prototype, 'complete').mockImplementation(() => {
-    throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: IOERR_FSYNC })
-  })
-  onTestFinished(() => failing.mockRestore())
+  failFlushes()
   const starts = [0, 1].map(() => {
     clock.now += 100
     const tape = open()
-    const start = tape.next()
+    const start = tape.next
     expect([tape.end(), tape.isDurable]).toEqual([end, false])
     void tape.close().catch(() => {})
     return start
@@ -97,10 +110,7 @@ it('a copy for a backup is refused when the flush before it fails, and the tape 
   const { open, warnings } = openOnSmallDisk()
   const tape = open()
   await tape.append([transfer({ at })])
-  const failing = vi.spyOn(WalCheckpoints.prototype, 'complete').mockImplementation(() => {
-    throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: IOERR_FSYNC })
-  })
-  onTestFinished(() => failing.mockRestore())
+  failFlushes()
   expect(tape.holdForCopy('')).toBe(null)
   expect([tape.isInFile, warnings]).toEqual([false, ['tape_unflushed']])
   await tape.append([transfer({ at })])
@@ -139,7 +149,7 @@ describe('a tape whose disk is full', () => {
     const next = disk.openCopy()
     const lost = entries.at(-1)?.seq ?? 0
     expect(next.end()).toBe(entries.at(-2)?.seq)
-    expect(next.lostAfter(lost)).toBe(entries.at(-2)?.seq)
+    expect(lostAfter(next.runs, lost)).toBe(entries.at(-2)?.seq)
     expect((await next.append([navChange({ at })]))[0]?.seq).toBeGreaterThan(lost)
     await next.close()
     await expect(tape.close()).rejects.toThrow(/1 updates are in memory only/)
@@ -156,11 +166,8 @@ describe('a tape whose disk is full', () => {
     await tape.close()
     disk.clock.now += 1_000 + stepMs
     const options = { ...unboundedOptions, dataDir: disk.dir, now: () => disk.clock.now }
-    const restarted = openStoredTape(options, (database) => {
-      // A smaller file than it has: even what a start writes has no room.
-      database.exec('PRAGMA main.max_page_count = 1; PRAGMA main.cache_size = 1')
-      return new EmbeddedTape(database, options)
-    })
+    // A smaller file than it has: even what a start writes has no room.
+    const restarted = openWith((database) => database.exec('PRAGMA main.max_page_count = 1; PRAGMA main.cache_size = 1'), options)
     onTestFinished(() => restarted.close().catch(() => {}))
     const more = await appendUntilFull(restarted)
     expect(allOf(restarted)).toEqual(textsOf([...written, ...more]))
@@ -183,17 +190,14 @@ describe('a tape whose disk is full', () => {
     await fc.assert(
       fc.asyncProperty(TapeActions, fc.array(fc.nat({ max: 20 }), { maxLength: 6 }), async (actions, changes) => {
         const disk = openOnSmallDisk()
-        const [tape, sound] = [
-          disk.open(),
-          openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:', now: () => disk.clock.now }),
-        ]
-        const readerOf = (tape: StoredTape) => tape.openReader({ tokens: new Set([apple]), types: new Set(['transfer', 'log']) })
+        const [tape, sound] = [disk.open(), openLocalTape({ ...unboundedOptions, dataDir: ':memory:', now: () => disk.clock.now })]
+        const filter: HistoryFilter = { tokens: new Set([apple]), types: new Set(['transfer', 'log']) }
         const range = { after: 0, before: Number.MAX_SAFE_INTEGER, limit: 10_000, order: 'desc' } as const
-        const read = async (tape: StoredTape) => ({
+        const read = async (tape: TestTape) => ({
           texts: allOf(tape),
-          newestFirst: textsOf((await readerOf(tape)(range)).entries),
-          keys: [0, 1].map((nth) => textsOf(tape.readKey(otherLog({ at, nth }).key))),
-          ...{ note: tape.note(head), end: tape.end() },
+          newestFirst: textsOf(tape.read(filter, range).entries),
+          keys: [0, 1].map((nth) => textsOf(tape.find({ key: otherLog({ at, nth }).key }))),
+          ...{ note: tape.notes.note(head), end: tape.end() },
         })
         let isFull = false
         for (const [index, batch] of batchesOf(actions).entries()) {

@@ -3,28 +3,22 @@ import { z } from 'zod'
 import { type Hex, readHex } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/safe-json.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
+import type { TapePeers } from '../tape/tape.ts'
 
 /** Limits of age and number of the logs that a new leader publishes first: the last leader may have stopped before it did. */
 const [RECENT_MS, RECENT_LOGS_BOUND] = [5_000, 10_000]
-
-/** Carries messages between the ingesters that share a tape. A message without a receiver is lost. */
-export type PeerChannel = {
-  /** Returns false if the message is too long. */
-  readonly send: (bytes: Uint8Array) => boolean
-  readonly listen: (receive: (bytes: Uint8Array) => void) => Promise<() => void>
-}
 
 type PeerEvent = Extract<ChainEvent, { type: 'logs' }>
 
 /** Sends the pre-confirmed logs of each ingester to the leader, which so has every log as soon as any of them. */
 export class PeerLogs {
-  readonly #channel: PeerChannel
+  readonly #peers: Pick<TapePeers, 'send' | 'listen'>
   readonly #clock: SchedulerLike
   #recent: PeerEvent[] = []
   #recentLogs = 0
 
-  constructor(channel: PeerChannel, clock: SchedulerLike) {
-    this.#channel = channel
+  constructor(peers: Pick<TapePeers, 'send' | 'listen'>, clock: SchedulerLike) {
+    this.#peers = peers
     this.#clock = clock
   }
 
@@ -39,7 +33,7 @@ export class PeerLogs {
 
   /** Splits logs that are too long for one message. The leader reads a single log that is too long when its block is sealed. */
   #send({ logs, via }: Pick<PeerEvent, 'logs' | 'via'>): void {
-    if (this.#channel.send(Buffer.from(JSON.stringify({ logs, via }))) || logs.length <= 1) return
+    if (this.#peers.send(Buffer.from(JSON.stringify({ logs, via }))) || logs.length <= 1) return
     const middle = Math.ceil(logs.length / 2)
     for (const half of [logs.slice(0, middle), logs.slice(middle)]) this.#send({ logs: half, via })
   }
@@ -50,7 +44,7 @@ export class PeerLogs {
     const recent = this.#recent.splice(0)
     this.#recentLogs = 0
     const received = new Observable<PeerEvent>((subscriber) => {
-      const listening = this.#channel.listen((bytes) => {
+      const listening = this.#peers.listen((bytes) => {
         const message = Message.safeParse(parseShallowJson(Buffer.from(bytes)))
         // Clocks of other machines differ, so this process sets the time.
         if (message.success) subscriber.next({ type: 'logs', ...message.data, receivedAt: this.#clock.now() })

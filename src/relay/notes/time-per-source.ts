@@ -1,12 +1,16 @@
 import { z } from 'zod'
-import { SourceName } from '../../../protocol/fields.ts'
-import type { HourScore } from '../../../protocol/service-status.ts'
-import { defineNote } from '../../tape/notes.ts'
-import { Milliseconds } from '../../tokens/token-schema.ts'
-import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
+import { SourceName } from '../../protocol/fields.ts'
+import type { HourScore } from '../../protocol/service-status.ts'
+import { defineNote } from '../tape/notes.ts'
+import { Milliseconds } from '../tokens/token-schema.ts'
 
+export const HOUR_MS = 3_600_000
+/** Number of hours shown, including the current one. */
+export const SHOWN_HOURS_BOUND = 25
 /** Limit of the time between two reads of the clock. A longer time means that the machine slept, or that the clock was set. */
 const CLOCK_JUMP_MS = 60_000
+
+export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 
 type MsPerSource = Record<SourceName, number>
 
@@ -43,6 +47,12 @@ export class TimePerSource {
     const first = hourOf(now) - (SHOWN_HOURS_BOUND - 1) * HOUR_MS
     for (const hour of this.#hours.keys()) if (hour < first || hour > now) this.#hours.delete(hour)
     return [...this.#hours].map(([hour, ms]) => ({ hour, ms: { ...ms } }))
+  }
+
+  /** Takes over the hours of the note that this process has not counted itself. */
+  fill(note: TimePerSourceNote, now: number): void {
+    this.#advanceTo(now)
+    for (const { hour, ms } of note) if (!this.#hours.has(hour)) this.#hours.set(hour, { ...ms })
   }
 
   seconds(hour: number, now: number): HourScore['seconds'] {
