@@ -1,13 +1,13 @@
+import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { useBoardShortcuts } from './board-shortcuts.ts'
 import type { BoardFeed } from './feed/board-feed.ts'
 import { useFeed, useFlows, useNow, useRoute } from './feed/board-hooks.ts'
 import { DemoBanner, Notes, Tools } from './pages/board-frame.tsx'
 import { HelpSheet } from './pages/help-sheet.tsx'
 import { PlaygroundPage } from './pages/playground-page.tsx'
 import { SourcePage } from './pages/source-page.tsx'
-import type { BoardRoute } from './shared/board-route.ts'
-import { BackLink, openPage } from './shared/navigation.tsx'
+import { type BoardRoute, type BoardView, toggled } from './shared/board-route.ts'
+import { BackLink, changeView, openPage } from './shared/navigation.tsx'
 import { toggleTheme } from './shared/page-settings.ts'
 import { orderSymbols } from './symbols/shown-symbols.ts'
 import { SymbolPage } from './symbols/symbol-page.tsx'
@@ -34,7 +34,7 @@ export function Board() {
   if (page.name !== 'fact') base.current = page
   const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
   const keys = { p: () => setPaused(!isPaused), t: toggleTheme, '?': () => setHelpOpen(true) }
-  const selected = useBoardShortcuts({ view, symbols, search, others: keys })
+  const selected = useShortcuts(view, symbols, search, keys)
   useConnectionMark(feed)
   return (
     <div class={`app ${view.isWall ? 'wall' : ''} tab-${tab}`}>
@@ -55,6 +55,57 @@ export function Board() {
       <LiveRegion feed={feed} />
     </div>
   )
+}
+
+type KeyActions = Readonly<Record<string, () => void>>
+
+/** Binds the keys of the page. Returns the symbol that they have reached. */
+function useShortcuts(
+  view: BoardView,
+  symbols: () => readonly string[],
+  search: RefObject<HTMLInputElement | null>,
+  others: KeyActions,
+): string | null {
+  // Several keys may be pressed between two drawings, so the newest selection is kept beside the drawn one.
+  const reached = useRef<string | null>(null)
+  const [selected, setSelected] = useState<string | null>(null)
+  const step = (distance: number) => {
+    const all = symbols()
+    const next = all[Math.max(0, Math.min(all.length - 1, all.indexOf(reached.current ?? '') + distance))] ?? null
+    reached.current = next
+    setSelected(next)
+    document.querySelector(`[data-symbol="${CSS.escape(next ?? '')}"]`)?.scrollIntoView({ block: 'nearest' })
+  }
+  useKeyboard({
+    '/': () => search.current?.focus(),
+    j: () => step(1),
+    k: () => step(-1),
+    Enter: () => reached.current !== null && openPage({ name: 'symbol', symbol: reached.current }),
+    Escape: () => openPage({ name: 'symbols' }),
+    f: () => reached.current !== null && changeView({ pins: toggled(view.pins, reached.current) }),
+    ...others,
+  })
+  return selected
+}
+
+/** Acts on single keys, unless the reader types into a field or holds a modifier. */
+function useKeyboard(actions: KeyActions): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const { target, key } = event
+      const isTyping = target instanceof HTMLElement && target.matches('input, textarea, select')
+      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return
+      if (isTyping && key === 'Escape') return target.blur()
+      // A focused link or button handles Enter itself.
+      if (isTyping || (key === 'Enter' && target instanceof HTMLElement && target.matches('a, button, summary'))) return
+      const action = actions[key]
+      if (!action) return
+      event.preventDefault()
+      action()
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  })
 }
 
 type Tab = 'symbols' | 'tape'

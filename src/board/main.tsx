@@ -1,7 +1,7 @@
 import { render } from 'preact'
 import { Board } from './board.tsx'
 import { restoreTheme } from './shared/page-settings.ts'
-import { makeTextsVisible } from './shared/visible-text.ts'
+import { makeTextsVisible } from './shared/visible-text.tsx'
 
 makeTextsVisible()
 restoreTheme()

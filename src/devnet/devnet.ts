@@ -52,6 +52,9 @@ const defaults = {
   requestedFaults: {} as RequestedFaults,
 }
 
+/** Contracts of every devnet. `poolsText` and `quoteTokens` are values of the relay's settings POOLS and QUOTE_TOKENS. */
+const fixtures = { tokens, pools, poolsText, quoteTokens, oracleRegistry }
+
 export type DevnetOptions = Partial<typeof defaults> & {
   /** Whether corporate actions happen, feeds publish and the test token is listed. */
   calendar?: boolean
@@ -72,20 +75,13 @@ export const startDevnet = async (options: DevnetOptions = {}) => {
   const { replica, sockets, selectNode } = createNode(settings, scriptedChain, faultController, requestCounts)
   faults.lagBlocks = requestedFaults.lag ?? 0
   const chances = createChances(requestedFaults, settings.seed)
-  const { seal, reorg, ...blockProducer } = createBlockProducer({
-    scriptedChain,
-    replica,
-    faultController,
-    chances,
-    sockets,
-    onChange,
-  })
+  const blockProducer = createBlockProducer({ scriptedChain, replica, faultController, chances, sockets, onChange })
   const list = createList(settings, scriptedChain, startedMs)
   const { inject, takeQueued } = createTransactionQueue(settings.seed, scriptedChain)
-  const makeFlashblock = () => blockProducer.makeFlashblock(takeQueued())
+  const steps = { ...blockProducer, makeFlashblock: () => blockProducer.makeFlashblock(takeQueued()) }
 
   const server = await openServer({ readListBody: list.body, selectNode, sockets, faults, onRequest: countRequest }, host, port)
-  const takeStep = () => (scriptedChain.isSealNext() ? seal() : makeFlashblock())
+  const takeStep = () => (scriptedChain.isSealNext() ? steps.seal() : steps.makeFlashblock())
   const stopTimer = isManual ? () => {} : runOnSchedule(now, nextStepAfterStall(scriptedChain, requestedFaults), takeStep)
   const stopWindows = runFaultWindows(requestedFaults, faults, now)
   const stop = () => {
@@ -98,11 +94,15 @@ export const startDevnet = async (options: DevnetOptions = {}) => {
 
   return {
     ...urlsOf(`${host}:${portOf(server)}`),
-    ...{ chainId, faults, list, pools, tokens, oracleRegistry, requests, until, custodian: scriptedChain.custodian },
-    /** Values of the relay's settings POOLS and QUOTE_TOKENS for this chain. */
-    ...{ poolsText, quoteTokens },
+    ...fixtures,
+    chainId,
+    faults,
+    list,
+    custodian: scriptedChain.custodian,
+    requests,
+    until,
     ...createTestActions({ ...scriptedChain, addressOf: list.addressOf, inject }),
-    ...(isManual ? { makeFlashblock, seal, reorg } : refusedSteps),
+    ...(isManual ? steps : refusedSteps),
     /** The chain as it is now, so that a test can compare it with the messages of a relay. */
     get chain() {
       return scriptedChain.chain
@@ -114,6 +114,24 @@ export const startDevnet = async (options: DevnetOptions = {}) => {
     subscriptions: () => sockets.countSubscriptions(),
     sockets: () => sockets.size,
     stop: () => (stopped ??= stop()),
+  }
+}
+
+/** Starts the built-in chain as the upstream of a relay, with the settings that the relay needs for it. */
+export async function startBuiltInChain(requestedFaults: RequestedFaults = {}) {
+  // Answers `eth_call`, as the node of a provider may. The relay also works without these answers.
+  const devnet = await startDevnet({ calls: true, requestedFaults })
+  const { rpcUrl, wsUrl, url, feeds, pools, oracleRegistry } = devnet
+  return {
+    upstream: {
+      chain: { upstreamRpcUrl: [rpcUrl], upstreamWsUrl: [wsUrl], isBuiltIn: true },
+      tokens: {
+        stocksApiUrl: url,
+        feeds: Object.entries(feeds).map(([token, { proxy }]) => ({ token, proxy })),
+        ...{ pools, oracleRegistry },
+      },
+    },
+    stop: () => devnet.stop(),
   }
 }
 

@@ -62,7 +62,7 @@ async function main(): Promise<number> {
     requestedFaults: chainFaults(settings.faults),
     ...(settings.calendar !== undefined && { calendar: settings.calendar }),
   })
-  print(startupText(devnet))
+  process.stdout.write(startupText(devnet))
   // The second signal finds no listener and ends the process at once.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void devnet.stop())
   return EXIT_OK
@@ -91,10 +91,6 @@ curl -s ${stocksUrl}
 curl -s ${rpcUrl} -H 'content-type: application/json' -d '${JSON.stringify(getBlock)}'
 node -e 'const s = new WebSocket("${wsUrl}"); s.onopen = () => s.send(${JSON.stringify(JSON.stringify(subscribe))}); s.onmessage = (m) => console.log(m.data)'
 `
-}
-
-const print = (text: string): void => {
-  process.stdout.write(text)
 }
 
 /** Returns a line that says what the user must change; undefined if the failure has another cause. */

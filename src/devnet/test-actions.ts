@@ -44,10 +44,9 @@ type ActionInputs = {
  * returns its hash. A call that the token refuses is still included, without logs and without effect.
  */
 export const createTestActions = (inputs: ActionInputs) => {
-  const { transfer, emit, seize } = createTransferActions(inputs)
+  const { seize, ...transfers } = createTransferActions(inputs)
   return {
-    transfer,
-    emit,
+    ...transfers,
     issuer: { ...createTokenActions(inputs), seize },
     ...createFeedActions(inputs),
     swap: createSwapAction(inputs),

@@ -3,7 +3,7 @@ import { examplesOf } from '../protocol/contract-examples.ts'
 import { StreamQuery } from '../protocol/parameters/selection.ts'
 import { allMessageTypes, type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
 import { SCHEMA_REF_PREFIX } from './route-texts.ts'
-import { CAVEAT, closeCodesText, serviceDescription } from './shared-texts.ts'
+import { CAVEAT, closeCodesText, serviceDescription } from './snippets.ts'
 
 const { updates, notices, requests } = messageTypes
 const replies = {

@@ -3,13 +3,11 @@ import { html, raw } from 'hono/html'
 import { asyncApi } from './asyncapi.ts'
 import { messageTypes } from './json-schemas.ts'
 import { openApi } from './openapi.ts'
-import { scriptFor, style } from './page-assets.ts'
+import { script, style } from './page-assets.ts'
 import { recipes } from './recipes.ts'
 import { anchorOf, channels, copyBlock, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
-import { CAVEAT, serviceDescription } from './shared-texts.ts'
-import { ORIGIN, snippets } from './snippets.ts'
+import { CAVEAT, serviceDescription, snippets } from './snippets.ts'
 
-const script = scriptFor(ORIGIN)
 const cspHashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 /** Allows only the page's own style and script, and connections to its own origin. */

@@ -23,13 +23,12 @@ export type JsonSchema = {
 }
 
 type Schemas = Readonly<Record<string, JsonSchema>>
-type JsonSchemaDraft = 'draft-2020-12' | 'draft-07'
 
 /**
  * Returns every registered schema by its name. Schemas allow unknown fields, because the contract may grow. `refPrefix`
  * is the path of named schemas in the target document.
  */
-export function namedSchemas(refPrefix: string, target: JsonSchemaDraft = 'draft-2020-12'): Schemas {
+export function namedSchemas(refPrefix: string, target: 'draft-2020-12' | 'draft-07' = 'draft-2020-12'): Schemas {
   const { schemas } = z.toJSONSchema(schemaRegistry, {
     target,
     io: 'input',

@@ -4,8 +4,7 @@ import { messageTypes } from './json-schemas.ts'
 import { openApi } from './openapi.ts'
 import { type Recipe, recipes } from './recipes.ts'
 import { describedRoutes } from './route-texts.ts'
-import { CAVEAT, closeCodesText, serviceDescription } from './shared-texts.ts'
-import { ORIGIN } from './snippets.ts'
+import { CAVEAT, closeCodesText, ORIGIN, serviceDescription } from './snippets.ts'
 
 export function llms(): string {
   const { schemas } = openApi().components

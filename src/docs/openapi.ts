@@ -4,7 +4,7 @@ import { examplesOf } from '../protocol/contract-examples.ts'
 import { ErrorRecord } from '../protocol/refusal.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
 import { anyRefusal, type DescribedRoute, describedRoutes, jsonContent, refusals, SCHEMA_REF_PREFIX } from './route-texts.ts'
-import { CAVEAT, serviceDescription } from './shared-texts.ts'
+import { CAVEAT, serviceDescription } from './snippets.ts'
 
 /** The HTTP side of the contract as OpenAPI 3.1. */
 export function openApi() {

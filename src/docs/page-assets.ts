@@ -1,3 +1,5 @@
+import { ORIGIN } from './snippets.ts'
+
 export const style = `
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --shade: #f4f6f8; --line: #d8dee4; --mark: #0b5cad }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9aa4af; --paper: #0f1318; --shade: #181e25; --line: #2c343d; --mark: #6cb0f5 } }
@@ -34,9 +36,9 @@ summary { cursor: pointer; color: var(--mark); font-size: .9rem }
 @media (max-width: 60rem) { .layout { display: block } nav { position: static; max-height: none; padding-bottom: 0 } nav ul { columns: 3 } }
 `
 
-/** A script that replaces `origin` in every code block with the page's own origin, and adds a copy button. */
-export const scriptFor = (origin: string): string => `
-const places = [[${JSON.stringify(origin)}, location.origin], [${JSON.stringify(origin.replace('http', 'ws'))}, location.origin.replace('http', 'ws')]]
+/** A script that replaces the origin in every code block with the page's own origin, and adds a copy button. */
+export const script = `
+const places = [[${JSON.stringify(ORIGIN)}, location.origin], [${JSON.stringify(ORIGIN.replace('http', 'ws'))}, location.origin.replace('http', 'ws')]]
 for (const line of document.querySelectorAll('pre')) {
   for (const [there, here] of places) line.textContent = line.textContent.replaceAll(there, here)
   const button = document.createElement('button')

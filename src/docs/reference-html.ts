@@ -113,7 +113,7 @@ function typeOf(schema: JsonSchema): Markup {
   if (schema.$ref) return linkTo(lastSegment(schema.$ref))
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`
   if (schema.enum) return html`${schema.enum.map((one, at) => html`${at > 0 ? ' ' : ''}<code>${String(one)}</code>`)}`
-  const alternatives = schema.anyOf ?? (schema as { oneOf?: readonly JsonSchema[] }).oneOf
+  const alternatives = schema.anyOf ?? schema.oneOf
   if (alternatives && alternatives.length > ALTERNATIVES_BOUND) return html`one of ${alternatives.length} forms`
   if (alternatives) return html`${alternatives.map((one, at) => html`${at > 0 ? ' or ' : ''}${typeOf(one)}`)}`
   if (schema.items) return html`list of ${typeOf(schema.items)}`

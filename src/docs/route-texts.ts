@@ -61,8 +61,7 @@ export const jsonContent = (schema: z.ZodType, example?: unknown): Media => ({
 const rpcContent = (example?: unknown): Media => ({ 'application/json': { schema: { type: ['object', 'array'] }, example } })
 const textContent = { schema: { type: 'string' } }
 
-const [transfer, seal, retract] = (['transfer', 'seal', 'retract'] as const).map((type) => examplesOf(type)[0])
-const [snapshot] = examplesOf('snapshot')
+const [transfer, seal, retract, snapshot] = ['transfer', 'seal', 'retract', 'snapshot'].map((type) => examplesOf(type)[0])
 const { type: _type, id: _id, ...tokenState } = snapshot ?? { type: '' }
 
 const symbolParameter = {
@@ -80,11 +79,6 @@ const resumeHeaders = {
 }
 const etagRequestHeaders = { 'If-None-Match': 'The ETag of the copy that the client has.' }
 const notModified: RouteResponse = { status: 304, description: 'Not modified: If-None-Match names the current version.' }
-const keptSinceHeader = {
-  'X-Kept-Since':
-    'The position after which all messages were still stored. A client that continues from an earlier one may have missed messages.',
-  'X-Kept-Since-Time': 'The time of the first message after X-Kept-Since; absent if there is none.',
-}
 
 const streamContent = {
   'text/event-stream': { schema: message, example: `id: ${transfer?.id}\ndata: ${JSON.stringify(transfer)}\n\n` },
@@ -144,7 +138,11 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
       ...jsonContent(EventsPage, { events: [transfer, retract, seal], next: seal?.id }),
       'application/x-ndjson': { schema: exportLine, example: `${JSON.stringify(transfer)}\n` },
     },
-    headers: keptSinceHeader,
+    headers: {
+      'X-Kept-Since':
+        'The position after which all messages were still stored. A client that continues from an earlier one may have missed messages.',
+      'X-Kept-Since-Time': 'The time of the first message after X-Kept-Since; absent if there is none.',
+    },
     refusals: [400, 401, 403, 404, 410, 429, 503],
     curl: `curl -s '${ORIGIN}/v1/events?symbols=AAPLc&order=desc&limit=10'\ncurl -s '${ORIGIN}/v1/events?symbols=AAPLc&since=1h&format=ndjson' > AAPLc.ndjson`,
   },
@@ -293,10 +291,7 @@ export const describedRoutes = routeIds.map((id) => {
   const { answer, content, headers, otherAnswers = [], refusals = [], ...text } = routeTexts[id]
   const { pathParameters = {} } = text
   const path = routes[id].path.replaceAll(/\{(\w+)\}/g, (_, name) => pathParameters[name]?.example ?? '')
-  const responses: readonly RouteResponse[] = [
-    ...(answer === undefined ? [] : [{ status: 200, description: answer, content, headers }]),
-    ...otherAnswers,
-  ]
-  return { id, ...routes[id], curl: `curl -s ${ORIGIN}${path}`, ...text, responses, refusals }
+  const answers: readonly RouteResponse[] = answer === undefined ? [] : [{ status: 200, description: answer, content, headers }]
+  return { id, ...routes[id], curl: `curl -s ${ORIGIN}${path}`, ...text, responses: [...answers, ...otherAnswers], refusals }
 })
 export type DescribedRoute = (typeof describedRoutes)[number]

@@ -162,15 +162,13 @@ function fieldsOf({ properties = {}, required = [] }: JsonSchema, parts: readonl
 /** Prints a type with these fields: it names each part whose fields are all among them, and lists the other fields. */
 function composed(fields: Fields, parts: readonly SharedPart[], more = ''): string {
   const type = /: (.+)\n$/.exec(fields.get('type') ?? '')?.[1] ?? ''
-  const found = parts.filter((part) => [...part.fields].every(([name, text]) => isSameField(name, text, fields.get(name))))
+  // The field `type` is the parameter of a part, so its text differs.
+  const isField = ([name, text]: readonly [string, string]) => (name === 'type' ? fields.has(name) : fields.get(name) === text)
+  const found = parts.filter((part) => [...part.fields].every(isField))
   const rest = new Map([...fields].filter(([name]) => !found.some((part) => part.fields.has(name))))
   const names = found.map(({ name }) => name.replace(TYPE_PARAMETER, type))
   return [...names, ...(rest.size > 0 || more !== '' ? [literalOf(rest, more)] : [])].join(' & ')
 }
-
-/** Whether two fields are equal. The field `type` always is, because it is the parameter of a part. */
-const isSameField = (name: string, text: string, other: string | undefined): boolean =>
-  name === 'type' ? other !== undefined : text === other
 
 const withType = (fields: Fields, type: string): Fields =>
   fields.has('type') ? new Map(fields).set('type', `readonly type: ${type}\n`) : fields

@@ -40,12 +40,5 @@ export const memoized = <Args extends readonly (string | number)[], Result exten
   compute: (...args: Args) => Result,
 ) => {
   const results = new BoundedMap<string, Result>(bound)
-  return (...args: Args): Result => {
-    const key = args.join(' ')
-    const known = results.get(key)
-    if (known !== undefined) return known
-    const result = compute(...args)
-    results.set(key, result)
-    return result
-  }
+  return (...args: Args): Result => getOrAdd(results, args.join(' '), () => compute(...args))
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Digest, Key, PositionText } from './fields.ts'
 import { readParameters } from './parameters/read-parameters.ts'
-import { oneOf, QueryBoolean, SelectionPatch, SelectionQuery } from './parameters/selection.ts'
+import { oneOf, QueryBoolean, queryNumber, SelectionPatch, SelectionQuery } from './parameters/selection.ts'
 import { parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
 import { registerObject } from './schema-registry.ts'
@@ -9,8 +9,6 @@ import { Update } from './updates.ts'
 
 const LIMIT_BOUND = 1_000
 export const LIMIT_DEFAULT = 100
-
-const limitMessage = `must be a number of messages, 1 to ${LIMIT_BOUND}`
 
 const PositionParameter = z.string().transform((text, context) => {
   const position = parsePosition(text)
@@ -31,12 +29,7 @@ export const EventsQuery = SelectionQuery.extend({
   after: PositionParameter.optional().describe('Begin after this position; since is then ignored.'),
   before: PositionParameter.optional().describe('End before this position; until is then ignored.'),
   through: PositionParameter.optional().describe('End after this position, and include its message. Not together with before.'),
-  limit: z
-    .string()
-    .meta({ type: 'integer', minimum: 1, maximum: LIMIT_BOUND })
-    .regex(/^\d{1,4}$/, limitMessage)
-    .transform(Number)
-    .refine((limit) => limit >= 1 && limit <= LIMIT_BOUND, limitMessage)
+  limit: queryNumber(1, LIMIT_BOUND, `must be a number of messages, 1 to ${LIMIT_BOUND}`)
     .optional()
     .describe(`The most messages to return, 1 to ${LIMIT_BOUND}. Default: ${LIMIT_DEFAULT}, with NDJSON no limit.`),
   order: oneOf(['asc', 'desc']).default('asc').describe('desc returns the newest first.'),

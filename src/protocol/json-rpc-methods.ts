@@ -88,12 +88,10 @@ export type Params<M extends Method> = z.infer<(typeof methods)[M]['params']>
 
 export const Calldata = hex('data in hex', /^0x([0-9a-fA-F]{2})*$/)
 
-/** Calls that the relay makes, but does not serve to clients. It must work without their results. */
-const callMethods = { eth_call: { params: z.tuple([z.object({ to: AddressParam, data: Calldata }), BlockParam]) } } as const
+/** The call that the relay makes, but does not serve to clients. It must work without the result. */
+type CallMethod = 'eth_call'
 
-type CallMethod = keyof typeof callMethods
-
-export const isCallMethod = (method: NodeMethod): method is CallMethod => Object.hasOwn(callMethods, method)
+export const isCallMethod = (method: NodeMethod): method is CallMethod => method === 'eth_call'
 
 export type NodeMethod = Method | CallMethod
-export type NodeParams<Q extends NodeMethod> = z.infer<(typeof methods & typeof callMethods)[Q]['params']>
+export type NodeParams<Q extends NodeMethod> = Q extends Method ? Params<Q> : [call: { to: string; data: string }, block: string]

@@ -32,9 +32,7 @@ export class PriceSeries {
   }
 
   #lineOf(name: string): PricePoint[] {
-    const known = this.#lines.get(name)
-    if (known) return known
-    const points: PricePoint[] = []
+    const points = this.#lines.get(name) ?? []
     this.#lines.set(name, points)
     return points
   }

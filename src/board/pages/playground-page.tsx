@@ -1,9 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
-import { CodeBlock } from '../shared/code-block.tsx'
 import { BackLink, changeFilter } from '../shared/navigation.tsx'
-import { visibleJson } from '../shared/visible-text.ts'
+import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import { FilterForm } from '../tape/filter-bar.tsx'
 import { type ProgramKind, programFor, programKinds } from './program-for-filter.ts'
 

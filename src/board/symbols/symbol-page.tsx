@@ -1,18 +1,21 @@
 import type { ComponentType } from 'preact'
+import { useState } from 'preact/hooks'
+import type { Update } from '../../sdk/client/index.ts'
 import type { Flow, FlowSpan } from '../chart/flow.ts'
 import { FlowChart } from '../chart/flow-chart.tsx'
 import { PriceChart } from '../chart/price-chart.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { marksOf, pointsOf, stretchesOf, useHistory } from '../feed/symbol-history.ts'
-import { CodeBlock } from '../shared/code-block.tsx'
 import { HexLink } from '../shared/hex-link.tsx'
-import { BackLink } from '../shared/navigation.tsx'
-import { formatPrice } from '../shared/number-text.ts'
-import { basisWords } from '../shared/state-words.ts'
-import { basisOf, multiplierText, nameOf, warningsText } from '../shared/stock-texts.ts'
-import { visibleJson } from '../shared/visible-text.ts'
+import { BackLink, openPage } from '../shared/navigation.tsx'
+import { formatDecimal, formatPrice, shortHex, UNKNOWN } from '../shared/number-text.ts'
+import { basisWords, type LineStage, stageWords } from '../shared/state-words.ts'
+import { basisOf, multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
+import { formatClock, formatMoment } from '../shared/time-text.ts'
+import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
+import type { TapeLine } from '../tape/tape-lines.ts'
+import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
 import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
-import { Movements, Timeline } from './symbol-sections.tsx'
 
 type PageProps = StockProps & { readonly feed: BoardFeed; readonly flow: Flow | undefined; readonly flowSpan: FlowSpan }
 
@@ -92,5 +95,109 @@ function SymbolHead({ stock, nowMs }: StockProps) {
         ))}
       </section>
     </>
+  )
+}
+
+/** Limit on the events, and on the movements, that are listed. */
+const SHOWN = 12
+
+function Timeline({ stock, events, nowMs }: StockProps & { readonly events: readonly Update[] }) {
+  const scheduled = scheduledText(stock, nowMs)
+  const past = events.filter(({ type }) => type !== 'session').reverse()
+  return (
+    <section aria-label="Corporate actions">
+      <h2>Corporate actions</h2>
+      <ol class="timeline">
+        {scheduled !== null && (
+          <li class="attention">
+            <b>scheduled</b> {scheduled}
+          </li>
+        )}
+        {past.slice(0, SHOWN).map((update) => (
+          <li key={update.id}>
+            <time dateTime={update.time}>{formatMoment(update.time, nowMs)}</time> <b>{update.type}</b> {eventWords(update)}
+          </li>
+        ))}
+        {scheduled === null && past.length === 0 && <li class="faint">None on the tape.</li>}
+      </ol>
+    </section>
+  )
+}
+
+function eventWords(update: Update): string {
+  if (update.type === 'multiplier')
+    return `${update.phase}: ${update.previous === null ? '' : `×${update.previous} → `}×${update.multiplier ?? UNKNOWN}`
+  if (update.type === 'pause') return `${update.features.join(', ').toLowerCase()} ${update.change}`
+  return update.type === 'action' ? update.description || update.action_id : ''
+}
+
+function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockProps & { readonly feed: BoardFeed }) {
+  const [isLargest, setLargest] = useState(false)
+  const own = lines.all.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
+  const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
+  const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)
+  return (
+    <section aria-label="Movements">
+      <h2>
+        Movements
+        <fieldset class="tabs" aria-label="Order">
+          <button type="button" aria-pressed={!isLargest} onClick={() => setLargest(false)}>
+            last
+          </button>
+          <button type="button" aria-pressed={isLargest} onClick={() => setLargest(true)}>
+            largest of {own.length}
+          </button>
+        </fieldset>
+      </h2>
+      {shown.length === 0 && <p class="faint">None yet.</p>}
+      <table class="movements">
+        {shown.length > 0 && (
+          <thead>
+            <tr>
+              {['', 'Time', 'Type', 'From → to', 'Tokens', 'Shares', 'Value', ''].map((title, column) => (
+                <th key={column} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+        )}
+        <tbody>
+          {shown.map((line) => (
+            <MovementRow key={line.nth} line={line} stage={stageOf(line, head)} nowMs={nowMs} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+type MovementProps = { readonly line: TapeLine; readonly stage: LineStage | null; readonly nowMs: number }
+
+function MovementRow({ line, stage, nowMs }: MovementProps) {
+  const { content } = line
+  if (!('shares' in content)) return null
+  const { figure, value } = lineText(line)
+  const open = () => openPage({ name: 'fact', key: line.id })
+  return (
+    <tr class={line.retraction ? 'struck' : ''} data-stage={stage ?? undefined} title={lineRemark(line) ?? ''}>
+      <td>
+        <span class="line-dot" />
+        <span class="unseen">{stage && stageWords[stage]}</span>
+      </td>
+      <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
+      <td>{content.type}</td>
+      <td>
+        {shortHex(content.from)} → {shortHex(content.to)}
+      </td>
+      <td class="figure">{figure}</td>
+      <td class="figure">{formatDecimal(content.shares, 2)}</td>
+      <td class="figure">{value}</td>
+      <td>
+        <button type="button" title="From its first message to its end" onClick={open}>
+          history
+        </button>
+      </td>
+    </tr>
   )
 }

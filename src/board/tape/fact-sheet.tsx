@@ -1,12 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Gap, Update } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { CodeBlock } from '../shared/code-block.tsx'
 import { HexLink } from '../shared/hex-link.tsx'
 import { formatAmount, shortHex } from '../shared/number-text.ts'
 import { Sheet } from '../shared/sheet.tsx'
 import { formatTapeTime } from '../shared/time-text.ts'
-import { visibleJson } from '../shared/visible-text.ts'
+import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import type { TapeLine } from './tape-lines.ts'
 import { gapWords, lineRemark, lineText } from './tape-texts.ts'
 

@@ -45,7 +45,8 @@ const toFeed = ([symbol, proxy, aggregator, phase = 1]: FeedRow): DevnetFeed => 
 }
 export const feeds: readonly DevnetFeed[] = feedRows.map(toFeed)
 
-const [TEST_PROXY, TEST_AGGREGATOR] = ['0x7e570000000000000000000000000000feed0001', '0x7e570000000000000000000000000000feed0002']
+const TEST_PROXY = '0x7e570000000000000000000000000000feed0001'
+const TEST_AGGREGATOR = '0x7e570000000000000000000000000000feed0002'
 export const testFeed = toFeed([testToken.symbol, TEST_PROXY, TEST_AGGREGATOR])
 
 // A proxy packs its phase and that phase's aggregator into slot 2. An aggregator stores its newest round in slots 0 to 3.

@@ -78,14 +78,17 @@ export const QueryBoolean = z
   .meta({ type: 'boolean' })
 const Snapshot = z.union([z.literal('always'), QueryBoolean], 'must be true, false or always')
 
-const heartbeatMessage = 'must be seconds, 1 to 60, or 0 for none'
+/** Reads a whole number. A mistake is named in the words of `message`. */
+export const queryNumber = (min: number, max: number, message: string) =>
+  z
+    .string()
+    .meta({ type: 'integer', minimum: min, maximum: max })
+    .regex(new RegExp(`^\\d{1,${String(max).length}}$`), message)
+    .transform(Number)
+    .refine((number) => number >= min && number <= max, message)
 
-const HeartbeatSeconds = z
-  .string()
-  .meta({ type: 'integer', minimum: 0, maximum: 60 })
-  .regex(/^\d{1,2}$/, heartbeatMessage)
-  .transform(Number)
-  .refine((seconds) => seconds <= 60, heartbeatMessage)
+const HEARTBEAT_BOUND_S = 60
+const HeartbeatSeconds = queryNumber(0, HEARTBEAT_BOUND_S, `must be seconds, 1 to ${HEARTBEAT_BOUND_S}, or 0 for none`)
 
 export const SelectionQuery = z.object({
   symbols: z.string().transform(commaList).pipe(Symbols).optional().describe(descriptions.symbols),

@@ -19,17 +19,21 @@ export type PipelineInputs = {
   /** Resolves at the end of the turn of the event loop. */
   readonly tick: () => Promise<unknown>
   readonly count: (counts: LogCounts, oldestOpenAt: number | null) => void
+  /** Called after each part of a reduction, which may have changed the state. */
+  readonly onReduced: () => void
 }
 
 /** Everything that happens to a token, in order of arrival, on the tape. */
 export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> => {
-  const { tokenLists, contractReads, poolReads, chainEvents, memory, state, writer, clock, wallTime, tick, count } = inputs
+  const { tokenLists, contractReads, poolReads, chainEvents, memory, state, writer, clock, wallTime, tick, count, onReduced } =
+    inputs
   return merge(tokenLists, contractReads, poolReads, chainEvents).pipe(
     batchPerTick(tick, clock, wallTime), // the events of one turn of the event loop: one reduction, one write
     inTurns(splitReceived), // thousands of logs at once take several turns
     map((batch) => foldBatch(batch, memory)), // decodes each log once; attaches each Memo and Seized to its transfer
     stepsInTurns((batch) => reduce(state, batch)), // no clock, no I/O; it changes `state`; a large batch in parts
     tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),
+    tap(onReduced), // names the addresses whose logs are received
     filter(({ updates, notes }) => updates.length > 0 || notes.size > 0),
     concatMap((batch) => writer.append(batch)),
   )

@@ -11,12 +11,7 @@ import type { IngestState } from './ingest-state.ts'
 /** Limit of blocks whose movements to or from pools are remembered. Pools of other blocks wait for the periodic reading. */
 const BLOCKS_BOUND = 1_024
 
-type Options = {
-  readonly state: IngestState
-  readonly settings: readonly PoolSetting[]
-  readonly poller: Pick<PoolPoller, 'setPools' | 'read'>
-  readonly warn: WriteLine
-}
+type Options = { readonly state: IngestState; readonly poller: Pick<PoolPoller, 'setPools' | 'read'>; readonly warn: WriteLine }
 
 /** Derives from the published updates which pools to read: those of listed tokens whose state may have changed. */
 export class PoolsToRead {
@@ -38,8 +33,8 @@ export class PoolsToRead {
   }
 
   observe(entries: readonly Entry[]): void {
-    const { settings, poller } = this.#options
-    if (settings.length === 0) return
+    const { state, poller } = this.#options
+    if (state.quoteSettings.pools.length === 0) return
     const due = new Set<Pool>()
     for (const { update } of entries) for (const pool of this.#poolsOf(update)) due.add(pool)
     if (entries.some(({ update }) => update.type === 'token')) this.#findPools()
@@ -79,8 +74,8 @@ export class PoolsToRead {
   }
 
   #findPools(): void {
-    const { state, settings, poller } = this.#options
-    const pools = settings.flatMap((setting) => {
+    const { state, poller } = this.#options
+    const pools = state.quoteSettings.pools.flatMap((setting) => {
       const pool = this.#resolve(setting)
       return pool && state.tokens.get(pool.token)?.state === 'listed' ? [pool] : []
     })

@@ -8,7 +8,7 @@ export type Publication = { readonly draft: Draft; readonly fact: PublishedFact 
 
 export const NOTHING: readonly Publication[] = []
 
-/** Publications of one step of a reduction, and the numbers of received logs that it does not publish, by reason. */
+/** The publications of one step of a reduction, and the numbers of received logs that it does not publish, by reason. */
 export type EventOutput = {
   readonly publications: readonly Publication[]
   readonly repeated?: number
@@ -32,7 +32,7 @@ export function* outputsOfParts<Item>(
   }
 }
 
-/** Limit of the updates that one turn of the event loop publishes and writes. For each, that takes ten times as long as folding a log. */
+/** Limit of the updates that one turn of the event loop publishes and writes. Each takes ten times as long as the fold of a log. */
 export const PUBLISHED_PER_TURN = 500
 
 export const withoutFacts = (drafts: readonly Draft[]): readonly Publication[] => drafts.map((draft) => ({ draft, fact: null }))

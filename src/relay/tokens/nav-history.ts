@@ -7,8 +7,7 @@ import type { NavHistorySchema, Stored } from './token-schema.ts'
 export type NavHistory = Stored<typeof NavHistorySchema>
 export type Round = NavHistory['feed'][number]
 
-/** `missed`: the list has a newer NAV that the relay did not receive from the feed. */
-type CurrentNav = { readonly reading: NavReading; readonly source: 'list' | 'log'; readonly missed: boolean }
+type CurrentNav = { readonly reading: NavReading; readonly source: 'list' | 'log' }
 
 export const emptyNavHistory: NavHistory = { list: [], feed: [] }
 
@@ -20,9 +19,9 @@ const NO_READING: NavReading = { price: null, updatedAt: null }
 export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav {
   const newest = newestRound(history, now)
   const listed = history.list.findLast((reading) => isUsable(reading, history, now)) ?? NO_READING
-  if (!newest) return { reading: listed, source: 'list', missed: false }
-  const missed = isLater(listed.updatedAt, newest.updatedAt) && !history.feed.some((round) => round.updatedAt === listed.updatedAt)
-  return missed ? { reading: listed, source: 'list', missed } : { reading: toReading(newest), source: 'log', missed }
+  const isKnown = history.feed.some(({ updatedAt }) => updatedAt === listed.updatedAt)
+  if (!newest || (isLater(listed.updatedAt, newest.updatedAt) && !isKnown)) return { reading: listed, source: 'list' }
+  return { reading: toReading(newest), source: 'log' }
 }
 
 /** Returns the last round that no earlier round shows to be old. If a round was reported repeatedly, its last report counts. */
@@ -76,22 +75,14 @@ export function addRound(history: NavHistory, round: Round): NavHistory {
   return isDeepStrictEqual(feed, history.feed) ? history : { ...history, feed }
 }
 
-/** Removes the rounds of these logs. Also removes a contract answer with one of these rounds, as it may be based on the log. */
-export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): NavHistory {
-  const removed = history.feed.filter(({ key }) => key !== null && keys.has(key))
-  if (removed.length === 0) return history
-  const isRemoved = (round: Round) =>
-    removed.includes(round) || (round.key === null && removed.some((log) => isSameRound(round, log)))
-  return { ...history, feed: history.feed.filter((round) => !isRemoved(round)) }
-}
-
 /** Adds the rounds of a sealed block. Removes rounds that were received for this block, and that it does not contain. */
 export function applySealedRounds(history: NavHistory, block: number, sealed: readonly Round[]): NavHistory {
   const keys = new Set(sealed.map(({ key }) => key))
-  const unsealedKeys = history.feed.flatMap(({ position, key }) =>
-    position?.block === block && key !== null && !keys.has(key) ? [key] : [],
-  )
-  const kept = removeRounds(history, new Set(unsealedKeys))
+  const removed = history.feed.filter(({ position, key }) => position?.block === block && key !== null && !keys.has(key))
+  // A contract answer with one of these rounds may be based on its log.
+  const isRemoved = (round: Round) =>
+    removed.includes(round) || (round.key === null && removed.some((log) => isSameRound(round, log)))
+  const kept = removed.length === 0 ? history : { ...history, feed: history.feed.filter((round) => !isRemoved(round)) }
   return sealed.reduce((known, round) => addRound(known, { ...round, sealed: true }), kept)
 }
 

@@ -1,7 +1,7 @@
 import type { Hex } from '../../lib/hex.ts'
 import { clampSeconds, NEVER_SECONDS } from '../../lib/iso-time.ts'
 import { amountOf } from '../../protocol/decimal.ts'
-import type { FeedContractState } from '../chain/contracts/feed-contract.ts'
+import { type FeedContractState, USD_FEED_DECIMALS } from '../chain/contracts/feed-contract.ts'
 import { decodeLog } from '../chain/logs/event-decoder.ts'
 import type { Log } from '../chain/logs/log-parser.ts'
 import type { FeedSetting } from '../config/feed-settings.ts'
@@ -13,7 +13,6 @@ type Aggregator = { readonly address: Hex; readonly phase: number; readonly deci
 /** A feed as in the settings, with its known aggregators. The newest aggregator is last. */
 export type PriceFeed = { readonly token: string; readonly proxy: Hex; readonly aggregators: readonly Aggregator[] }
 
-const FEED_DECIMALS = 8
 /** Limit of the aggregators that a feed keeps: the previous one may still publish after its replacement. */
 const AGGREGATORS_BOUND = 2
 
@@ -21,7 +20,7 @@ const AGGREGATORS_BOUND = 2
 export const openFeeds = (settings: readonly FeedSetting[], before: readonly PriceFeed[] = []): readonly PriceFeed[] =>
   settings.map(({ token, proxy, aggregator = proxy }) => {
     const existing = before.find((feed) => feed.token === token && feed.proxy === proxy)
-    return existing ?? { token, proxy, aggregators: [{ address: aggregator, phase: 0, decimals: FEED_DECIMALS }] }
+    return existing ?? { token, proxy, aggregators: [{ address: aggregator, phase: 0, decimals: USD_FEED_DECIMALS }] }
   })
 
 export const applyFeedCall = (feeds: readonly PriceFeed[], result: FeedContractState): readonly PriceFeed[] =>

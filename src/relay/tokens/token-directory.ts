@@ -49,22 +49,26 @@ export class TokenDirectory {
 
   find(selector: string): LookupResult {
     const text = selector.trim()
-    if (text === '') return lookupResult([], [])
+    const tokens = this.#tokensOf(text)
+    const [token, ...others] = tokens
+    if (!token) return { kind: 'unknown', suggest: this.#suggest(normalizeName(text)) }
+    if (others.length === 0) return { kind: 'found', token }
+    return { kind: 'ambiguous', suggest: tokens.slice(0, SAME_NAME_BOUND).map(({ address }) => address) }
+  }
+
+  #tokensOf(text: string): readonly Token[] {
+    if (text === '') return []
     // Addresses are tested before symbols, so that no token can use another's address as its symbol.
     const address = addressIn(text)
-    if (address !== null) {
-      const token = this.#byAddress.get(address)
-      return lookupResult(token ? [token] : [], [])
-    }
-    const name = normalizeName(text)
-    if (name.startsWith(ISIN))
-      return lookupResult(resolveTiers([this.#tier(this.#byIsin, [normalizeName(name.slice(ISIN.length))])]), [])
-    const tokens = resolveTiers(this.#tiers(text))
-    return lookupResult(tokens, tokens.length > 0 ? [] : this.#suggest(name))
+    if (address === null) return resolveTiers(this.#tiers(text))
+    const token = this.#byAddress.get(address)
+    return token ? [token] : []
   }
 
   /** Returns the best matches first: the exact name before one with or without a `c`, current symbols before former ones. */
   #tiers(text: string): readonly MatchTier[] {
+    const name = normalizeName(text)
+    if (name.startsWith(ISIN)) return [this.#tier(this.#byIsin, [name.slice(ISIN.length)])]
     const exactNames = [text]
     const variantNames = /c$/i.test(text) ? [`${text}c`, text.slice(0, -1)] : [`${text}c`]
     return [
@@ -87,7 +91,8 @@ export class TokenDirectory {
   }
 
   #suggest(name: string): readonly string[] {
-    if (name.length > FUZZY_MATCH_BOUND_CHARS || this.#bySymbol.size > FUZZY_MATCH_BOUND_NAMES) return []
+    if (name === '' || name.startsWith(ISIN) || name.length > FUZZY_MATCH_BOUND_CHARS) return []
+    if (this.#bySymbol.size > FUZZY_MATCH_BOUND_NAMES) return []
     return [...this.#bySymbol]
       .flatMap(([symbol, addresses]) => {
         const matches = this.#withTokens(addresses)
@@ -139,11 +144,4 @@ function resolveTiers(tiers: readonly MatchTier[]): readonly Token[] {
   if (!tier) return []
   const exact = tier.matches.filter(({ name }) => tier.names.includes(name))
   return [...new Set((exact.length > 0 ? exact : tier.matches).map(({ token }) => token))]
-}
-
-function lookupResult(tokens: readonly Token[], suggest: readonly string[]): LookupResult {
-  const [token, ...others] = tokens
-  if (!token) return { kind: 'unknown', suggest }
-  if (others.length === 0) return { kind: 'found', token }
-  return { kind: 'ambiguous', suggest: tokens.slice(0, SAME_NAME_BOUND).map((match) => match.address) }
 }

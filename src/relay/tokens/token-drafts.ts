@@ -8,8 +8,7 @@ import type { Token } from './token.ts'
 export type ChangedToken = { readonly after: Token; readonly drafts: readonly Draft[] }
 
 /** Fields of every update about a token that no log caused. */
-type CommonField = 'symbol' | 'address' | 'time'
-const commonFields = ({ symbol, address }: Token, timing: NavTiming): Pick<DraftOf<'nav'>, CommonField> => ({
+export const commonFields = ({ symbol, address }: Token, timing: NavTiming) => ({
   symbol,
   address,
   time: new Date(timing.now).toISOString(),
@@ -49,9 +48,3 @@ export function pauseDrafts(before: Token, after: Token, timing: NavTiming): rea
   const removed = before.paused.filter((ordinal) => !after.paused.includes(ordinal))
   return [draft('paused', added), draft('unpaused', removed)].filter(({ features }) => features.length > 0)
 }
-
-export const navDraft = (
-  token: Token,
-  timing: NavTiming,
-  { nav, before, source }: Pick<DraftOf<'nav'>, 'nav' | 'before' | 'source'>,
-): DraftOf<'nav'> => ({ type: 'nav', ...commonFields(token, timing), nav, before, source })

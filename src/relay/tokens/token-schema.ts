@@ -40,9 +40,9 @@ export const MultiplierHistorySchema = z.object({
       effectiveAt: z.number().nullable(),
       /** Time of the change's block in seconds; null if unknown. */
       timestamp: z.number().nullable(),
-      /** For a schedule: whether chain time has reached it, so that it is in effect. */
+      /** For a schedule: true once chain time has reached it, so that it is in effect. */
       isApplied: z.boolean(),
-      /** Set for a change in unread blocks that is derived from the next log's previous value, or from an answer of replaced blocks. */
+      /** Set if the change is derived: in unread blocks from the next log's former value, or from an answer of replaced blocks. */
       isDerived: z.literal(true).exactOptional(),
     }),
   ),
@@ -125,7 +125,7 @@ export const TokenSchema = z.object({
   recordChanges: z.array(RecordChangeSchema),
   navHistory: NavHistorySchema,
   publishedNav: Nav.nullable(),
-  /** Whether the registry of the oracle says that the feed is frozen; null if unknown. */
+  /** True if the registry of the oracle says that the feed is frozen; null if that is unknown. */
   frozen: z.boolean().nullable(),
   /** A token is `awaited` until the relay receives its logs. Then it is published as listed. */
   state: z.enum(['awaited', 'listed', 'delisted']),

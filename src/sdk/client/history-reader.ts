@@ -1,7 +1,6 @@
 import type { EventsPage, ServiceStatus, Update } from '../generated/messages.ts'
-import type { Http } from './http-requests.ts'
+import { type Http, type SelectionFilters, selectionQuery, setGiven, timeText } from './http-requests.ts'
 import { isNotAfter } from './position-order.ts'
-import { type SelectionFilters, selectionQuery, setGiven, timeText } from './selection-query.ts'
 
 /** Selects messages of the tape. `after` and `before` are exclusive positions, `through` is inclusive. */
 export type HistoryOptions = SelectionFilters & {

@@ -1,5 +1,6 @@
-import type { ErrorMessage } from '../generated/messages.ts'
-import type { ConnectOptions } from './stream-types.ts'
+import type { ErrorMessage, Update } from '../generated/messages.ts'
+import { filterParameters, type ValueFilters } from '../generated/names.ts'
+import type { ConnectOptions, StreamOptions } from './stream-types.ts'
 
 const REQUEST_BOUND_MS = 30_000
 /** Limit on the wait before a retry, even if the relay asks for more. */
@@ -81,3 +82,19 @@ export const errorOf = (code: number, { message = `HTTP ${code}`, reason = '', d
   new RelayError(code, reason, message, details?.[0]?.suggest as readonly string[] | undefined)
 
 export const retryAfterMs = (response: Response): number => 1_000 * Number(response.headers.get('retry-after')) || 0
+
+export type SelectionFilters = Pick<StreamOptions<Update['type']>, 'types' | 'stage' | keyof ValueFilters>
+
+export function selectionQuery(symbols: string | readonly string[], options: SelectionFilters): URLSearchParams {
+  const query = new URLSearchParams({ symbols: String(symbols) })
+  for (const [option, name] of filterParameters) setGiven(query, { [name]: options[option] })
+  return setGiven(query, { types: options.types, stage: options.stage })
+}
+
+/** Sets the parameters whose value is not undefined. */
+export function setGiven(query: URLSearchParams, given: Readonly<Record<string, unknown>>): URLSearchParams {
+  for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value))
+  return query
+}
+
+export const timeText = (time?: string | Date): string | undefined => (time instanceof Date ? time.toISOString() : time)

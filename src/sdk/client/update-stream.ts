@@ -6,10 +6,9 @@ import { updateTypes } from '../generated/names.ts'
 import { CompletenessProof, gapOf, type Loss } from './completeness-proof.ts'
 import { Connection, type Environment } from './connection.ts'
 import { readBackfill } from './history-reader.ts'
-import type { Http } from './http-requests.ts'
+import { type Http, selectionQuery, setGiven, timeText } from './http-requests.ts'
 import { ItemQueue, type QueueEntry } from './item-queue.ts'
 import { isNotAfter } from './position-order.ts'
-import { selectionQuery, setGiven, timeText } from './selection-query.ts'
 import { type Gap, initialState, type StreamItem, type StreamOptions, type StreamState } from './stream-types.ts'
 
 const DEFAULT_QUEUE_BOUND = 10_000

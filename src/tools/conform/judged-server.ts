@@ -99,12 +99,6 @@ export class JudgedServer {
     throw new NotApplicable('no block with facts was sealed on the chain of the server; it needs control of the chain')
   }
 
-  need<Name extends keyof ServerControl>(name: Name): NonNullable<ServerControl[Name]> {
-    const action = this.control[name]
-    if (!action) throw new NotApplicable(`it needs control: ${name}`)
-    return action as NonNullable<ServerControl[Name]>
-  }
-
   /** Reads the stored messages of a range, page by page. */
   async history(query: string): Promise<readonly JudgedMessage[]> {
     const events: JudgedMessage[] = []

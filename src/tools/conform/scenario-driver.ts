@@ -41,7 +41,7 @@ export class ScenarioDriver {
     return this.#client
   }
 
-  /** Starts the client. */
+  /** Starts the client, and resolves when it connects. */
   async firstConnection(): Promise<ScriptedConnection> {
     const { url } = this.relay
     const command = this.#command.map((word) => word.replaceAll('{url}', url))

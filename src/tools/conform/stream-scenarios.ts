@@ -2,6 +2,7 @@ import { Notice } from '../../protocol/notices.ts'
 import { Update } from '../../protocol/updates.ts'
 import { lineDigest } from '../../relay/tape/line-digest.ts'
 import { ALL } from './judged-server.ts'
+import { NotApplicable } from './rule-verdict.ts'
 import {
   check,
   checkClose,
@@ -273,7 +274,8 @@ export const streamScenarios = {
   },
 
   async restart(server, transport) {
-    const restart = server.need('restart')
+    const { restart } = server.control
+    if (!restart) throw new NotApplicable('it needs control: restart')
     const stream = await server.openLive(transport, ALL)
     await server.expectMore(stream, SOME)
     const idle = server.open('ws', '')

@@ -46,9 +46,7 @@ export const doctor: Command = async (args) => {
   const result = readConfig(settingFlagsOf(values), process.env, { isListOptional: true })
   if (result.kind !== 'settings') throw new UsageError(result.kind === 'mistakes' ? result.lines.join('\n') : result.kind)
   for (const warning of result.warnings) printError(warning)
-  const builtInChain = result.config.chain.isBuiltIn
-    ? await (await import('../../devnet/built-in-chain.ts')).startBuiltInChain()
-    : null
+  const builtInChain = result.config.chain.isBuiltIn ? await (await import('../../devnet/devnet.ts')).startBuiltInChain() : null
   if (builtInChain) printError('no upstream is set, so this examines the built-in chain: nothing on it is real')
   const now = openSteadyClock(Date.now, () => performance.now())
   const stopProgress = showProgress(process.stderr, timeoutMs)

@@ -80,8 +80,11 @@ const notEmpty = (addresses: readonly Hex[]): readonly Hex[] | Promise<never> =>
 class RunningTrial {
   /** The relay, too, reports this source until its first status. */
   reading: Omit<Trial, 'isWrongChain'> = {
-    ...{ source: 'down', reason: 'unreachable', isDecided: false },
-    ...{ hasNewBlocks: false, sealedLogs: 0 },
+    source: 'down',
+    reason: 'unreachable',
+    isDecided: false,
+    hasNewBlocks: false,
+    sealedLogs: 0,
   }
   #statusAt = 0
   #firstHead: number | null = null

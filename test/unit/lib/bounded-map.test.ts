@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BoundedMap } from '../../../src/lib/bounded-map.ts'
+import { BoundedMap, memoized } from '../../../src/lib/bounded-map.ts'
 
 describe('a bounded map', () => {
   // `a` sets a key, `a!` refreshes it, and `-a` deletes it.
@@ -26,4 +26,14 @@ describe('a bounded map', () => {
     expect(map.get('a')).toBe(2)
     expect(map.refresh('a', 3).get('a')).toBe(3)
   })
+})
+
+it('a memoized function computes a result again only when newer ones have replaced it', () => {
+  const computed: string[] = []
+  const joined = memoized(2, (text: string, nth: number) => {
+    computed.push(`${text}${nth}`)
+    return `${text}${nth}`
+  })
+  expect([joined('a', 1), joined('b', 2), joined('a', 1), joined('c', 3), joined('a', 1)].join(' ')).toBe('a1 b2 a1 c3 a1')
+  expect(computed).toEqual(['a1', 'b2', 'c3', 'a1'])
 })

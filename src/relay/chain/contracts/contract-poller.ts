@@ -1,4 +1,4 @@
-import { defer, ignoreElements, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
+import type { Observable, SchedulerLike } from 'rxjs'
 import { observe, repeatStep } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
@@ -33,36 +33,13 @@ const EMPTY_CONTRACT_MS = 60_000
 
 type Options = {
   readonly request: RequestFn
-  readonly tokens: Observable<readonly Hex[]>
-  readonly feeds: Observable<readonly Hex[]>
+  readonly feeds: readonly Hex[]
   /** The contract that says whether the feed of a token is frozen; null if none is configured. */
   readonly registry: { readonly address: Hex; readonly stocksRefreshMs: number } | null
   readonly head: () => BlockRef | null
-  /** Emits the first block of a reorg, or 0 after a hole. Tokens that were read at this block or above are read again. */
-  readonly refreshFrom: Observable<number>
   readonly clock: SchedulerLike
   readonly warn: WriteLine
 }
-
-/** Reads the state of token and feed contracts by eth_call, if the node serves it. No update waits for these reads. */
-export const pollContracts = (options: Options): Observable<ContractAnswer> =>
-  defer(() => {
-    const poller = new ContractPoller(options)
-    const { tokens, feeds, registry, refreshFrom, clock } = options
-    return merge(
-      merge(
-        tokens.pipe(
-          tap((list) => {
-            poller.setContracts('token', list)
-            if (registry) poller.setContracts('oracle', list)
-          }),
-        ),
-        feeds.pipe(tap((list) => poller.setContracts('feed', list))),
-        refreshFrom.pipe(tap((block) => poller.refreshTokens(block))),
-      ).pipe(ignoreElements()),
-      observe<ContractAnswer>((emit, signal) => repeatStep(() => poller.pollDue(emit, signal), { clock, signal })),
-    )
-  })
 
 type PolledContract = {
   readonly type: 'token' | 'feed' | 'oracle'
@@ -82,7 +59,8 @@ type ContractList = { wanted: readonly Hex[]; taken: readonly Hex[]; readonly co
 
 const emptyList = (): ContractList => ({ wanted: [], taken: [], contracts: new Map() })
 
-class ContractPoller {
+/** Reads the state of token and feed contracts by eth_call, if the node serves it. No update waits for these reads. */
+export class ContractPoller {
   readonly #options: Options
   readonly #lists: Readonly<Record<PolledType, ContractList>> = { token: emptyList(), feed: emptyList(), oracle: emptyList() }
   #backoffUntil = Number.NEGATIVE_INFINITY
@@ -91,12 +69,15 @@ class ContractPoller {
 
   constructor(options: Options) {
     this.#options = options
+    this.#lists.feed.wanted = options.feeds
   }
 
-  setContracts(type: PolledType, addresses: readonly Hex[]): void {
-    this.#lists[type].wanted = addresses
+  setTokens(addresses: readonly Hex[]): void {
+    this.#lists.token.wanted = addresses
+    if (this.#options.registry) this.#lists.oracle.wanted = addresses
   }
 
+  /** Makes tokens due again that were read at this block or above. */
   refreshTokens(from: number): void {
     const dueAt = this.#options.clock.now()
     for (const contract of this.#lists.token.contracts.values()) {
@@ -105,8 +86,13 @@ class ContractPoller {
     }
   }
 
+  answers(): Observable<ContractAnswer> {
+    const { clock } = this.#options
+    return observe<ContractAnswer>((emit, signal) => repeatStep(() => this.#pollDue(emit, signal), { clock, signal }))
+  }
+
   /** Reads due contracts one by one, so that these optional reads do not delay required ones. The registry is read last. */
-  async pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<number> {
+  async #pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<number> {
     await this.#takeWanted('feed')
     await this.#takeWanted('token')
     await this.#takeWanted('oracle')

@@ -21,7 +21,7 @@ const PHASE_SLOT = '0x2'
 const PHASE_BITS = 16n
 const ADDRESS_BITS = 160n
 /** Number of decimals of every feed in dollars. */
-const USD_FEED_DECIMALS = 8
+export const USD_FEED_DECIMALS = 8
 /** Number of low bits of a proxy's round id that are the round of the aggregator. The bits above them are the phase. */
 const ROUND_BITS = 64
 

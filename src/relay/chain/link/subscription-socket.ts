@@ -1,6 +1,7 @@
 import { Subject } from 'rxjs'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { type Hex, readQuantity } from '../../../lib/hex.ts'
 import { parseShallowJson } from '../../../lib/safe-json.ts'
 import type { WriteLine } from '../../log-lines.ts'
@@ -39,7 +40,7 @@ const UNEMITTED_BOUND = 512
 const PART_BOUND_ADDRESSES = 10_000
 /** Limit of the subscriptions into which a list of addresses is split after a node refused a longer part of it. */
 const PARTS_BOUND = 16
-/** Limit of known subscription ids. Those of replaced subscriptions are kept, since the node may still push for them. */
+/** Limit of known ids of subscriptions to logs. Those of replaced subscriptions are kept, since the node may still push for them. */
 const SUBSCRIPTIONS_BOUND = 8 * PARTS_BOUND
 
 type Options = {
@@ -93,8 +94,8 @@ export class SubscriptionSocket {
   readonly #options: Options
   readonly #socket: WebSocket
   readonly #requests = new Map<number, PendingRequest>()
-  readonly #kindBySubscription = new Map<string, SubscriptionKind>()
-  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #kindBySubscription = new BoundedMap<string, LogSubscriptionKind>(SUBSCRIPTIONS_BOUND)
+  #headSubscription: string | null = null
   #unemitted: { readonly kind: LogSubscriptionKind; readonly results: unknown[]; readonly receivedAt: number } | null = null
   #earlyNotifications: { subscription: string; result: unknown; receivedAt: number }[] = []
   #addresses: readonly Hex[] = []
@@ -255,12 +256,8 @@ export class SubscriptionSocket {
 
   #addSubscription(id: unknown, kind: SubscriptionKind): void {
     if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
-    this.#kindBySubscription.set(id, kind)
-    // The socket subscribes to newHeads only once, so the id of newHeads is never removed.
-    const oldest = [...this.#kindBySubscription.keys()].find(
-      (subscription) => this.#kindBySubscription.get(subscription) !== 'newHeads',
-    )
-    if (this.#kindBySubscription.size > SUBSCRIPTIONS_BOUND && oldest !== undefined) this.#kindBySubscription.delete(oldest)
+    if (kind === 'newHeads') this.#headSubscription = id
+    else this.#kindBySubscription.set(id, kind)
     const notifications = this.#earlyNotifications.filter(({ subscription }) => subscription === id)
     this.#earlyNotifications = this.#earlyNotifications.filter(({ subscription }) => subscription !== id)
     for (const { result, receivedAt } of notifications) this.#emit(kind, result, receivedAt)
@@ -285,9 +282,9 @@ export class SubscriptionSocket {
 
   #handleNotification({ subscription, result }: Notification, receivedAt: number): void {
     const kind = this.#kindBySubscription.get(subscription)
-    if (kind === 'newHeads') {
+    if (subscription === this.#headSubscription) {
       this.#emitLogs()
-      this.#emit(kind, result, receivedAt)
+      this.#emit('newHeads', result, receivedAt)
     } else if (kind) this.#addLog(kind, result, receivedAt)
     else if (this.#requests.size > 0 && this.#earlyNotifications.length < EARLY_NOTIFICATIONS_BOUND)
       this.#earlyNotifications.push({ subscription, result, receivedAt })
@@ -343,12 +340,11 @@ export class SubscriptionSocket {
     this.#schedule(PING_INTERVAL_MS, ping)
   }
 
+  /** Calls back unless the socket has ended by then. */
   #schedule(ms: number, callback: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer)
-      callback()
-    }, ms)
-    this.#timers.add(timer)
+    setTimeout(() => {
+      if (!this.#hasEnded) callback()
+    }, ms).unref()
   }
 
   /** A node that answers, but refuses subscriptions, is `forbidden`. */
@@ -361,8 +357,6 @@ export class SubscriptionSocket {
   }
 
   #cleanUp(): void {
-    for (const timer of this.#timers) clearTimeout(timer)
-    this.#timers.clear()
     this.#socket.removeAllListeners()
     // A socket that is terminated while it opens still emits an error, which would crash the process if unhandled.
     this.#socket.on('error', () => {})

@@ -59,29 +59,20 @@ export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | n
 function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Set<MutableDecodedLog>): void {
   const hasSeizure = contractLogs.some(({ decoded }) => decoded.event === 'Seized')
   const unmatched: UnmatchedLogs = new Map()
-  const brackets = new AnnouncementBrackets()
+  const open: Bracket[] = []
+  const closed: (Bracket & { readonly end: number })[] = []
   let lastMultiplier: { readonly draft: MutableDecodedLog; readonly to: bigint } | null = null
   for (const [index, draft] of contractLogs.entries()) {
     const { decoded, log } = draft
     switch (decoded.event) {
-      case 'Transfer': {
-        const seizure = hasSeizure ? takeMatch(unmatched, draft, decoded) : undefined
-        if (!seizure) break
-        draft.isSeized = true
-        folded.add(seizure)
+      case 'Transfer':
+      case 'Seized':
+        if (hasSeizure) matchSeizure(unmatched, draft, decoded, folded)
         break
-      }
       case 'Memo': {
         const transfer = contractLogs[index - 1]
         if (transfer?.decoded.event !== 'Transfer' || transfer.log.logIndex !== log.logIndex - 1) break
         transfer.memo = decoded.memo
-        folded.add(draft)
-        break
-      }
-      case 'Seized': {
-        const transfer = takeMatch(unmatched, draft, decoded)
-        if (!transfer) break
-        transfer.isSeized = true
         folded.add(draft)
         break
       }
@@ -94,19 +85,30 @@ function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Se
         lastMultiplier = null
         break
       case 'Announcement':
-        brackets.open(draft, decoded.id, index)
+        open.push({ draft, id: decoded.id, start: index })
+        if (open.length > OPEN_BRACKETS_BOUND) open.shift()
         break
-      case 'EndAnnouncement':
-        if (brackets.close(decoded.id, index)) folded.add(draft)
+      case 'EndAnnouncement': {
+        const opened = open.findLast(({ id }) => id === decoded.id)
+        if (!opened) break
+        open.splice(open.indexOf(opened), 1)
+        closed.push({ ...opened, end: index })
+        folded.add(draft)
         break
+      }
     }
   }
-  for (const { draft, from, to } of brackets.closed)
+  for (const { draft, start, end } of closed) {
+    draft.isClosed = true
     draft.enclosedKeys = contractLogs
-      .slice(from, to)
+      .slice(start + 1, end)
       .filter((inner) => !folded.has(inner))
       .map(({ log }) => log.key)
+  }
 }
+
+/** An announcement, which its end encloses with the logs between them. Announcements may nest or overlap. */
+type Bracket = { readonly draft: MutableDecodedLog; readonly id: string; readonly start: number }
 
 /** Whether the log schedules a later change. It then never replaces an immediate change, not even one to the same value. */
 const isSchedule = ({ effectiveAt }: { readonly effectiveAt: bigint }, { blockTimestamp }: Log): boolean =>
@@ -118,31 +120,19 @@ type TransferFields = { readonly from: Hex; readonly to: Hex; readonly amount: b
 type UnmatchedLogs = Map<string, MutableDecodedLog[]>
 
 /** Matches each Seized log with the nearest unmatched equal transfer before it, or else with the next one after it. */
-function takeMatch(unmatched: UnmatchedLogs, draft: MutableDecodedLog, fields: TransferFields): MutableDecodedLog | undefined {
-  const equal = getOrAdd(unmatched, `${fields.from} ${fields.to} ${fields.amount}`, () => [])
-  const isSeizure = draft.decoded.event === 'Seized'
-  if (equal[0] && equal[0].decoded.event !== draft.decoded.event) return isSeizure ? equal.pop() : equal.shift()
-  equal.push(draft)
-  return undefined
-}
-
-/** Matches each EndAnnouncement with an announcement. Announcements may nest or overlap. */
-class AnnouncementBrackets {
-  /** Closed announcements, each with the range of logs that it encloses. */
-  readonly closed: { readonly draft: MutableDecodedLog; readonly from: number; readonly to: number }[] = []
-  readonly #open: { readonly draft: MutableDecodedLog; readonly id: string; readonly index: number }[] = []
-
-  open(draft: MutableDecodedLog, id: string, index: number): void {
-    this.#open.push({ draft, id, index })
-    if (this.#open.length > OPEN_BRACKETS_BOUND) this.#open.shift()
+function matchSeizure(
+  unmatched: UnmatchedLogs,
+  draft: MutableDecodedLog,
+  { from, to, amount }: TransferFields,
+  folded: Set<MutableDecodedLog>,
+): void {
+  const equal = getOrAdd(unmatched, `${from} ${to} ${amount}`, () => [])
+  if (!equal[0] || equal[0].decoded.event === draft.decoded.event) {
+    equal.push(draft)
+    return
   }
-
-  close(id: string, index: number): boolean {
-    const opened = this.#open.findLast((announcement) => announcement.id === id)
-    if (!opened) return false
-    this.#open.splice(this.#open.indexOf(opened), 1)
-    opened.draft.isClosed = true
-    this.closed.push({ draft: opened.draft, from: opened.index + 1, to: index })
-    return true
-  }
+  const [transfer, seizure] = draft.decoded.event === 'Seized' ? [equal.pop(), draft] : [draft, equal.shift()]
+  if (!transfer || !seizure) return
+  transfer.isSeized = true
+  folded.add(seizure)
 }

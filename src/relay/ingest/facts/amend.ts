@@ -2,8 +2,7 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { Moment } from '../batch-values.ts'
 import type { IngestState } from '../ingest-state.ts'
 import { type Publication, UNPLACED } from '../publication.ts'
-import { changedFields } from './compare-facts.ts'
-import { type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
+import { changedFields, type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 import { correctMultiplier } from './make-fact.ts'
 
 export function amend(state: IngestState, published: PublishedFact, fact: FactDraft, moment: Moment): Publication {

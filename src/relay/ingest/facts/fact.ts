@@ -24,3 +24,33 @@ export function replaceDraft(published: PublishedFact, fact: FactDraft): FactDra
 }
 
 export const isFact = (draft: Draft): draft is FactDraft => draft.type in factRows && 'key' in draft && draft.key !== undefined
+
+/** Whether two facts have the same content. Their log indexes in the transaction may differ. */
+export function isSameContent(a: FactDraft, b: FactDraft): boolean {
+  if (a.type !== b.type || a.address !== b.address) return false
+  if ('shares' in a && 'shares' in b) return a.raw === b.raw && a.from === b.from && a.to === b.to && a.memo === b.memo
+  if (a.type === 'approval' && b.type === 'approval') return a.raw === b.raw && a.owner === b.owner && a.spender === b.spender
+  return contentOf(a) === contentOf(b)
+}
+
+export const contentOf = (fact: FactDraft): string => {
+  const values = factRows[fact.type].content.map((name): unknown => Reflect.get(fact, name))
+  const record = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : []
+  return JSON.stringify([fact.type, fact.address, ...values, ...record])
+}
+
+/** Whether two facts with the same content also agree in the fields that depend on other logs. If not, `amend` publishes them. */
+export function hasSameDetail(a: FactDraft, b: FactDraft): boolean {
+  if ('shares' in a && 'shares' in b) return a.multiplier === b.multiplier && a.shares === b.shares
+  if (a.type === 'multiplier' && b.type === 'multiplier') return a.previous === b.previous
+  return a.type !== 'action' || b.type !== 'action' || a.keys.join() === b.keys.join()
+}
+
+const volatileFields: ReadonlySet<string> = new Set(['id', 'prev', 'time', 'stage', 'late', 'nav', 'block', 'ingest', 'symbol'])
+
+export function changedFields(before: object, now: object): string[] {
+  const [old, current] = [new Map(Object.entries(before)), new Map(Object.entries(now))]
+  const names = new Set([...old.keys(), ...current.keys()])
+  const differs = (a: unknown, b: unknown) => a !== b && JSON.stringify(a) !== JSON.stringify(b)
+  return [...names].filter((name) => !volatileFields.has(name) && differs(old.get(name), current.get(name)))
+}

@@ -60,14 +60,6 @@ export class Ledger implements OpenKeys {
     return this.#settled
   }
 
-  get openCount(): number {
-    return this.#open
-  }
-
-  get size(): number {
-    return this.#size
-  }
-
   at(number: number): readonly OpenKey[] {
     const facts = this.#blocks.get(number)?.facts.values() ?? []
     return Array.from(facts, ({ draft: { key, address, tx } }) => ({ key, address, tx: tx.hash }))
@@ -124,7 +116,7 @@ export class Ledger implements OpenKeys {
   /** Adds a published fact. `end` is the end of the tape before this batch; `at` is the steady time of the publication. */
   add(draft: FactDraft, state: PublishedFact['state'], end: number, at: number): PublishedFact {
     const published: PublishedFact = { draft, txIndex: draft.tx.index, state, seq: 0 }
-    const block = getOrAdd(this.#blocks, draft.block.number, () => emptyBlock(end))
+    const block = getOrAdd(this.#blocks, draft.block.number, () => newBlock(end))
     this.#remove(block, draft.key)
     block.facts.set(draft.key, published)
     this.#size += 1
@@ -291,7 +283,7 @@ export class Ledger implements OpenKeys {
   }
 }
 
-const emptyBlock = (restartSeq: number): LedgerBlock => ({
+const newBlock = (restartSeq: number): LedgerBlock => ({
   facts: new Map(),
   seals: new Map(),
   restartSeq,

@@ -6,8 +6,9 @@ import type { DraftOf } from '../../../protocol/updates.ts'
 import type { DecodedEvent } from '../../chain/logs/event-decoder.ts'
 import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
 import type { Log } from '../../chain/logs/log-parser.ts'
+import { formatCap, multiplierChangeIn, recordChangeIn, type TokenLog } from '../../tokens/apply-log.ts'
+import { isBefore } from '../../tokens/chain-position.ts'
 import { applyRecordChanges } from '../../tokens/list/record-changes.ts'
-import { formatCap, multiplierChangeIn, recordChangeIn, type TokenLog } from '../../tokens/log-changes.ts'
 import { multiplierAt } from '../../tokens/multiplier-history.ts'
 import { navAt } from '../../tokens/nav.ts'
 import { navReadingAt } from '../../tokens/nav-history.ts'
@@ -200,9 +201,8 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
   const { log, decoded } = decodedLog
   const field = recordChangeIn(decodedLog)
   const name = field?.field ?? 'contract_uri'
-  const earlierChanges = token.recordChanges.filter(
-    (change) => change.block < log.blockNumber || (change.block === log.blockNumber && change.logIndex < log.logIndex),
-  )
+  const position = { block: log.blockNumber, logIndex: log.logIndex }
+  const earlierChanges = token.recordChanges.filter((change) => isBefore(change, position))
   const before = applyRecordChanges(token.lastListed.record, earlierChanges)
   const previousFields =
     decoded.event === 'SupplyCapUpdated' ? { supply_cap: formatCap(decoded.from) } : name in before ? { [name]: before[name] } : {}

@@ -1,6 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
-import { contentOf, hasSameDetail, isSameContent } from './compare-facts.ts'
-import type { FactDraft, PublishedFact } from './fact.ts'
+import { contentOf, type FactDraft, hasSameDetail, isSameContent, type PublishedFact } from './fact.ts'
 
 type BlockFacts = {
   readonly published: ReadonlyMap<string, PublishedFact>

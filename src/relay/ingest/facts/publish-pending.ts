@@ -18,7 +18,7 @@ import {
   withoutFacts,
 } from '../publication.ts'
 import { amend, correctMultipliers } from './amend.ts'
-import { hasSameDetail, isSameContent } from './compare-facts.ts'
+import { hasSameDetail, isSameContent } from './fact.ts'
 import type { Ledger } from './ledger.ts'
 import { makeFact } from './make-fact.ts'
 

@@ -13,7 +13,7 @@ import { isSameNav, type NavTiming, navAt } from '../nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from '../nav-history.ts'
 import { addPauseChange, type PauseHistory } from '../pause-history.ts'
 import { type Token, withDerivedState } from '../token.ts'
-import { type ChangedToken, multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../token-drafts.ts'
+import { type ChangedToken, commonFields, multiplierDraft, pauseDrafts, tokenDraft } from '../token-drafts.ts'
 import type { ListedToken } from './list-parser.ts'
 import { dropChangesOverriddenByList } from './record-changes.ts'
 
@@ -64,22 +64,24 @@ export const markListed = (table: TokenTable, addresses: readonly Hex[], timing:
 function introduce(token: Token, timing: NavTiming): ChangedToken {
   const { after, drafts } = updateNav(token, timing)
   const listing = tokenDraft(token, timing, { change: 'listed', changed: [], before: null })
-  const multiplier =
-    token.multiplier === null ? [] : [multiplierDraft(token, timing, { from: null, effectiveAt: null, source: 'list' })]
-  return { after, drafts: [listing, ...multiplier, ...drafts] }
+  return { after, drafts: [listing, ...multiplierDrafts(null, token, timing), ...drafts] }
 }
 
 function diffToken(before: Token | undefined, listed: ListedToken, timing: ListTiming): ChangedToken {
   const merged = mergeListed(before, listed, timing)
   if (!before || merged.state === 'awaited') return { after: merged, drafts: [] }
   const { after, drafts: navDrafts } = updateNav(merged, timing)
-  const multiplierDrafts =
-    before.multiplier === after.multiplier
-      ? []
-      : [multiplierDraft(after, timing, { from: before.multiplier, effectiveAt: null, source: 'list' })]
-  const drafts = [...recordDrafts(before, after, timing), ...multiplierDrafts, ...pauseDrafts(before, after, timing), ...navDrafts]
+  const drafts = [
+    ...recordDrafts(before, after, timing),
+    ...multiplierDrafts(before.multiplier, after, timing),
+    ...pauseDrafts(before, after, timing),
+    ...navDrafts,
+  ]
   return { after, drafts }
 }
+
+const multiplierDrafts = (from: string | null, token: Token, timing: NavTiming): readonly DraftOf<'multiplier'>[] =>
+  from === token.multiplier ? [] : [multiplierDraft(token, timing, { from, effectiveAt: null, source: 'list' })]
 
 function mergeListed(before: Token | undefined, listed: ListedToken, timing: ListTiming): Token {
   const { address, isin, decimals, supply, record } = listed
@@ -150,7 +152,8 @@ export function updateNav(token: Token, timing: NavTiming): ChangedToken {
   const isSameReading = reading.price === token.navReading.price && reading.updatedAt === token.navReading.updatedAt
   const updated = isSameReading ? token : { ...token, navReading: reading }
   if (isUnchanged) return { after: updated, drafts: [] }
-  return { after: { ...updated, publishedNav: nav }, drafts: [navDraft(token, timing, { nav, before: publishedNav, source })] }
+  const draft: DraftOf<'nav'> = { type: 'nav', ...commonFields(token, timing), nav, before: publishedNav, source }
+  return { after: { ...updated, publishedNav: nav }, drafts: [draft] }
 }
 
 export const isSameList = (a: readonly Hex[], b: readonly Hex[]): boolean =>

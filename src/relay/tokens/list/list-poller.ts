@@ -1,8 +1,9 @@
-import { catchError, defer, mergeMap, type Observable, of, repeat, type SchedulerLike, timer } from 'rxjs'
+import type { Observable, SchedulerLike } from 'rxjs'
+import { observe, wait } from '../../../lib/async-loop.ts'
 import { withJitter } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { failureReason, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
-import { chunk, inTurns, runInTurns } from '../../../lib/turns.ts'
+import { chunk, nextTurn, runInTurns } from '../../../lib/turns.ts'
 import { UpstreamError } from '../../chain/rpc/upstream-error.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import { type ListedToken, type ParsedList, parseListInSteps } from './list-parser.ts'
@@ -39,63 +40,61 @@ type Options = {
 /** A list or a part of one. */
 export type PolledList = {
   readonly tokens: readonly ListedToken[]
-  /** Whether the tokens that the list omits may still be listed. */
+  /** True if tokens that the list omits may still be listed. */
   readonly partial: boolean
   /** The addresses of the whole list, in its last part; null if parts follow. */
   readonly order: readonly Hex[] | null
 }
 
 /** Emits the list at every refresh, or null if the list cannot be read and the last good one stays in use. */
-export function pollList(options: Options): Observable<PolledList | null> {
-  const { fetch, stocksRefreshMs, clock, random, warn, onUnreadable, onRead } = options
-  return defer(() => {
-    const shrinkGuard = new ShrinkGuard(options.known, clock)
-    let last: (ParsedList & { readonly body: Buffer }) | null = null
-    let retryAfterMs = 0
-    const accept = async (body: Buffer): Promise<readonly PolledList[]> => {
-      // A list with unchanged text is not parsed again, but it counts as a confirmation.
-      last = last?.body.equals(body) ? { ...last, body } : { body, ...(await runInTurns(parseListInSteps(body))) }
-      const { tokens, skipped } = last
-      if (skipped.length > 0) {
-        onUnreadable(skipped.length)
-        warn('list_records_skipped', { count: skipped.length, first: skipped[0] })
+export const pollList = (options: Options): Observable<PolledList | null> =>
+  observe<PolledList | null>(async (emit, signal) => {
+    const { fetch, stocksRefreshMs, known, clock, random, warn, onRead } = options
+    const shrinkGuard = new ShrinkGuard(known, clock)
+    let last: ReadList | null = null
+    for (;;) {
+      let retryAfterMs = 0
+      try {
+        const body = await fetch(last?.body ?? null)
+        signal.throwIfAborted()
+        last = await readList(body, last)
+        for (const [index, part] of partsOfList(last, shrinkGuard, options).entries()) {
+          if (index > 0) await nextTurn()
+          emit(part)
+        }
+      } catch (failure) {
+        signal.throwIfAborted()
+        if (failure instanceof UpstreamError) retryAfterMs = failure.retryAfterMs ?? 0
+        onRead?.('failed', 0)
+        warn('list_unreadable', { reason: failureReason(failure) })
+        emit(null)
       }
-      const isConfirmed = shrinkGuard.confirms(tokens)
-      if (!isConfirmed) warn('list_shrank', { tokens: tokens.size })
-      // The tokens in this list count at once, even if known tokens are missing.
-      onRead?.('ok', tokens.size)
-      return partsOf(tokens, !isConfirmed)
-    }
-    const read = () => {
-      retryAfterMs = 0
-      return defer(() => fetch(last?.body ?? null)).pipe(
-        mergeMap(accept),
-        inTurns((parts) => parts),
-        catchError((failure: unknown) => {
-          if (failure instanceof UpstreamError) retryAfterMs = failure.retryAfterMs ?? 0
-          onRead?.('failed', 0)
-          warn('list_unreadable', { reason: failureReason(failure) })
-          return of(null)
-        }),
-      )
-    }
-    const nextDelayMs = () => {
       const drawn = random()
       const retryDelayMs = Math.min(withJitter(retryAfterMs, RETRY_AFTER_JITTER, drawn), RETRY_AFTER_BOUND_MS)
-      return Math.max(withJitter(stocksRefreshMs, REFRESH_JITTER, drawn), retryDelayMs)
+      await wait(Math.max(withJitter(stocksRefreshMs, REFRESH_JITTER, drawn), retryDelayMs), clock, signal)
     }
-    return defer(read).pipe(repeat({ delay: () => timer(nextDelayMs(), clock) }))
   })
+
+type ReadList = ParsedList & { readonly body: Buffer }
+
+/** A list with unchanged text is not parsed again, but it counts as a confirmation. */
+async function readList(body: Buffer, last: ReadList | null): Promise<ReadList> {
+  return last?.body.equals(body) ? { ...last, body } : { body, ...(await runInTurns(parseListInSteps(body))) }
 }
 
-function partsOf(list: ParsedList['tokens'], partial: boolean): readonly PolledList[] {
-  const parts = chunk([...list.values()], TOKENS_PER_TURN)
-  // A list without tokens is one part too.
-  const last = Math.max(0, parts.length - 1)
-  return [
-    ...parts.slice(0, last).map((tokens) => ({ tokens, partial, order: null })),
-    { tokens: parts[last] ?? [], partial, order: [...list.keys()] },
-  ]
+function partsOfList({ tokens, skipped }: ParsedList, shrinkGuard: ShrinkGuard, options: Options): readonly PolledList[] {
+  const { warn, onUnreadable, onRead } = options
+  if (skipped.length > 0) {
+    onUnreadable(skipped.length)
+    warn('list_records_skipped', { count: skipped.length, first: skipped[0] })
+  }
+  const partial = !shrinkGuard.confirms(tokens)
+  if (partial) warn('list_shrank', { tokens: tokens.size })
+  // The tokens in this list count at once, even if known tokens are missing.
+  onRead?.('ok', tokens.size)
+  const order = [...tokens.keys()]
+  const [first = [], ...others] = chunk([...tokens.values()], TOKENS_PER_TURN)
+  return [first, ...others].map((part, index) => ({ tokens: part, partial, order: index < others.length ? null : order }))
 }
 
 /** Accepts a list that lost tokens only after enough equal answers over enough time, so that a broken list delists no token. */
@@ -165,7 +164,10 @@ function etagOf(headers: Headers): string | null {
   return etag.length <= ETAG_BOUND_CHARS && /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : null
 }
 
-/** Returns the wait in ms that the server asks for; zero or less for none. A date is compared with the answer's own date, so that no clock has to be right. */
+/**
+ * Returns the wait in ms that the server asks for; zero or less for none. A date is compared with the answer's own date, so that no
+ * clock has to be right.
+ */
 function retryAfterOf(headers: Headers): number {
   const retryAfter = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(retryAfter)

@@ -57,14 +57,14 @@ const runPipeline = async (tape: TestTape) => {
   const counted: LogCounts[] = []
   const subscription = connectPipeline({
     lists,
-    chainEvents: (addresses) => {
-      addresses.subscribe((list) => requestedAddresses.push(list))
+    chainEvents: (followed) => {
+      followed.subscribe(({ addresses }) => requestedAddresses.push(addresses))
       return events
     },
     memory: new LogMemory(),
     state,
     writer: tape.writer,
-    contractReads: () => NEVER,
+    contractReads: NEVER,
     poolReads: NEVER,
     clock: asyncScheduler,
     wallTime: () => asyncScheduler.now(),
@@ -227,7 +227,10 @@ describe('the pipeline', () => {
     ['still to tokens that a partial list omits', [one, polledList(parsedList(tesla()), true)], [[APPLE], [TESLA, APPLE]]],
   ])('subscribes %s', async (_, readings, requested) => {
     const { lists, requestedAddresses } = await runPipeline((await openTape()).tape)
-    for (const reading of readings) lists.next(reading)
+    for (const reading of readings) {
+      lists.next(reading)
+      await new Promise(setImmediate)
+    }
     expect(requestedAddresses).toEqual(requested)
   })
 
@@ -238,9 +241,11 @@ describe('the pipeline', () => {
     const [first, second, third] = parsedList(apple(), tesla(), apple({ contract_address: `0x${'1'.repeat(40)}`, symbol: 'C' }))
     if (!first || !second || !third) throw new Error('three tokens are needed')
     lists.next({ tokens: [first], partial: false, order: null })
+    await new Promise(setImmediate)
     expect(requestedAddresses).toEqual([])
     const orderOf = (...tokens: PolledList['tokens']) => tokens.map((token) => token.address)
     lists.next({ tokens: [second, third], partial: false, order: orderOf(first, second, third) })
+    await new Promise(setImmediate)
     expect(requestedAddresses).toEqual([[first, second, third].map((token) => token.address).sort()])
     events.next({ type: 'subscribed', addresses: [first.address, second.address, third.address] })
     await waitUntil(tape, async () => (await tokenCount()) === 3)

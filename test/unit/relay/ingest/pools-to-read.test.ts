@@ -29,7 +29,6 @@ const openPools = async () => {
     const nameOf = ({ kind, token }: Pool) => `${kind} of ${token === APPLE ? 'AAPLc' : 'TSLAc'}`
     const listed = new PoolsToRead({
       state: fixture.state,
-      settings,
       poller: {
         setPools: (pools) => calls.push(`all: ${pools.map(nameOf).join()}`),
         read: (pools) => calls.push(...[...pools].map(nameOf)),

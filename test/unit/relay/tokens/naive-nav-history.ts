@@ -7,7 +7,6 @@ type NavValue = { readonly price: string | null; readonly updatedAt: number | nu
 export type NavAction =
   | { readonly kind: 'list'; readonly reading: NavValue }
   | { readonly kind: 'round'; readonly round: Round }
-  | { readonly kind: 'remove'; readonly keys: readonly string[] }
   | { readonly kind: 'settle'; readonly block: number; readonly sealed: readonly Round[] }
   | { readonly kind: 'clock'; readonly now: number }
   | { readonly kind: 'restart' }
@@ -49,7 +48,6 @@ export class NaiveNavHistory {
     if (action.kind === 'clock') this.now = action.now
     if (action.kind === 'list') this.#applyReading(action.reading)
     if (action.kind === 'round') this.#applyRound(action.round)
-    if (action.kind === 'remove') this.#removeRounds(({ key }) => action.keys.some((removedKey) => removedKey === key))
     if (action.kind !== 'settle') return
     this.#removeRounds(({ position, key }) => position?.block === action.block && action.sealed.every((round) => round.key !== key))
     for (const round of action.sealed) this.#applyRound({ ...round, sealed: true })
@@ -103,8 +101,8 @@ export class NaiveNavHistory {
     const listed = this.#listReadings(this.now).at(-1) ?? { price: null, updatedAt: null }
     const isNewTime = this.feed.every(({ updatedAt }) => updatedAt !== listed.updatedAt)
     const isListNewer = round?.updatedAt != null && (listed.updatedAt ?? 0) > round.updatedAt && isNewTime
-    if (!round || isListNewer) return { reading: listed, source: 'list', missed: isListNewer }
-    return { reading: { price: round.price, updatedAt: round.updatedAt }, source: 'log', missed: false }
+    if (!round || isListNewer) return { reading: listed, source: 'list' }
+    return { reading: { price: round.price, updatedAt: round.updatedAt }, source: 'log' }
   }
 
   currentAt(time: number): NavValue {

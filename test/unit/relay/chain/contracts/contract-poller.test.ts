@@ -1,7 +1,7 @@
-import { BehaviorSubject, Subject, VirtualTimeScheduler } from 'rxjs'
+import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { type ContractAnswer, pollContracts } from '../../../../../src/relay/chain/contracts/contract-poller.ts'
+import { type ContractAnswer, ContractPoller } from '../../../../../src/relay/chain/contracts/contract-poller.ts'
 import type { BlockRef } from '../../../../../src/relay/chain/contracts/token-contract.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
@@ -39,20 +39,21 @@ const openCallPoller = ({
   contracts.setAnswers(proxy, { [AGGREGATOR]: word(bob), [PHASE_ID]: word(2), [DECIMALS]: word(8) })
   contracts.otherAnswers.set('eth_getBlockByNumber', header(1_000))
   const chain: { head: BlockRef | null } = { head: { number: 1_000, hash: blockHash(1_000) } }
-  const lists = { tokens: new BehaviorSubject<readonly Hex[]>(tokens), feeds: new BehaviorSubject<readonly Hex[]>(feeds) }
-  const refresh = new Subject<number>()
   const answers: ContractAnswer[] = []
   const warnings: string[] = []
   const failures: unknown[] = []
-  const subscription = pollContracts({
-    ...lists,
+  const poller = new ContractPoller({
     request: contracts.request,
+    feeds,
     registry: registry ? { address: registry, stocksRefreshMs: REFRESH_MS } : null,
     head: () => chain.head,
-    refreshFrom: refresh,
     clock,
     warn: (kind) => warnings.push(kind),
-  }).subscribe({ next: (answer) => answers.push(answer), error: (failure) => failures.push(failure) })
+  })
+  poller.setTokens(tokens)
+  const subscription = poller
+    .answers()
+    .subscribe({ next: (answer) => answers.push(answer), error: (failure) => failures.push(failure) })
   onTestFinished(() => subscription.unsubscribe())
   /** Lets time pass, and returns the answers and requests of that time. */
   const advance = async (ms: number) => {
@@ -60,14 +61,14 @@ const openCallPoller = ({
     await advanceClock(clock, ms)
     return { answers: answers.slice(answersBefore), requests: contracts.requests.slice(requestsBefore) }
   }
-  return { contracts, chain, lists, refresh, warnings, failures, advance, close: () => subscription.unsubscribe() }
+  return { contracts, chain, poller, warnings, failures, advance, close: () => subscription.unsubscribe() }
 }
 
 describe('a token of the contract poller', () => {
   it('is read once, as soon as it is listed', async () => {
-    const { advance, lists, warnings } = openCallPoller()
+    const { advance, poller, warnings } = openCallPoller()
     expect((await advance(0)).answers).toEqual([answerOf(apple)])
-    lists.tokens.next([apple, tesla])
+    poller.setTokens([apple, tesla])
     expect((await advance(1_000)).answers).toEqual([answerOf(tesla)])
     expect(await advance(HOUR_MS)).toEqual({ answers: [], requests: [] })
     expect(warnings).toEqual([])
@@ -82,33 +83,33 @@ describe('a token of the contract poller', () => {
   })
 
   it('that is no longer listed is not read', async () => {
-    const { contracts, lists, advance } = openCallPoller({ tokens: [apple, tesla] })
+    const { contracts, poller, advance } = openCallPoller({ tokens: [apple, tesla] })
     contracts.delayMs = 100
     await advance(50)
-    lists.tokens.next([apple])
+    poller.setTokens([apple])
     expect((await advance(MINUTE_MS)).answers).toEqual([answerOf(apple)])
   })
 
   it('is read again only if a refresh begins at its block or before', async () => {
-    const { refresh, lists, chain, advance } = openCallPoller()
+    const { poller, chain, advance } = openCallPoller()
     await advance(0)
     chain.head = { number: 1_001, hash: null }
-    lists.tokens.next([apple, tesla])
+    poller.setTokens([apple, tesla])
     await advance(1_000)
-    refresh.next(1_002)
+    poller.refreshTokens(1_002)
     expect(await advance(1_000)).toEqual({ answers: [], requests: [] })
-    refresh.next(1_001)
+    poller.refreshTokens(1_001)
     expect((await advance(1_000)).answers).toEqual([answerOf(tesla, 1_001)])
-    refresh.next(1_000)
+    poller.refreshTokens(1_000)
     expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_001), answerOf(tesla, 1_001)])
   })
 
   it('is only read again if a refresh comes during the read', async () => {
-    const { refresh, contracts, chain, advance } = openCallPoller()
+    const { poller, contracts, chain, advance } = openCallPoller()
     contracts.delayMs = 300
     await advance(500)
     chain.head = { number: 900, hash: null }
-    refresh.next(0)
+    poller.refreshTokens(0)
     expect((await advance(MINUTE_MS)).answers).toEqual([answerOf(apple, 900)])
   })
 
@@ -149,12 +150,12 @@ describe('a token of the contract poller', () => {
   })
 
   it('is read at a newer block when a refresh follows a lagging read', async () => {
-    const { refresh, chain, contracts, advance } = openCallPoller()
+    const { poller, chain, contracts, advance } = openCallPoller()
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: behindError() })
     await advance(0)
     contracts.setAnswers(apple, defaultAnswers)
     chain.head = { number: 1_050, hash: null }
-    refresh.next(0)
+    poller.refreshTokens(0)
     expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_050)])
   })
 })
@@ -164,14 +165,14 @@ describe('the answer of a token that the contract poller read from another block
   const settled: BlockRef = { number: 1_001, hash: blockHash(7) }
 
   it('does not count, and it is read again when the reorg is found', async () => {
-    const { refresh, chain, contracts, advance } = openCallPoller()
+    const { poller, chain, contracts, advance } = openCallPoller()
     await advance(0)
     chain.head = settled
     contracts.otherAnswers.set('eth_getBlockByNumber', replaced)
-    refresh.next(0)
+    poller.refreshTokens(0)
     expect((await advance(1_000)).answers).toEqual([])
     chain.head = { number: 1_001, hash: blockHash(1_001) }
-    refresh.next(1_001)
+    poller.refreshTokens(1_001)
     expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_001)])
   })
 
@@ -239,11 +240,11 @@ describe('a feed of the contract poller', () => {
 
 describe('the contract poller', () => {
   it('sends one request at a time', async () => {
-    const { refresh, contracts, lists, advance } = openCallPoller({ tokens: [apple, tesla], feeds: [proxy] })
+    const { poller, contracts, advance } = openCallPoller({ tokens: [apple, tesla], feeds: [proxy] })
     contracts.delayMs = 700
     await advance(100)
-    refresh.next(0)
-    lists.tokens.next([tesla, apple, bob])
+    poller.refreshTokens(0)
+    poller.setTokens([tesla, apple, bob])
     await advance(MINUTE_MS)
     expect(contracts.mostInFlight).toBe(1)
     expect(contracts.requests.length).toBeGreaterThan(10)
@@ -300,10 +301,10 @@ describe('the registry of the oracle', () => {
     ['fails', new UpstreamError('unknown', '-32000 something', null, true)],
     ['is refused', forbidden],
   ])('that %s holds back no token', async (_, failure) => {
-    const { contracts, advance, lists } = openCallPoller({ tokens: [apple], registry })
+    const { contracts, advance, poller } = openCallPoller({ tokens: [apple], registry })
     contracts.setAnswers(registry, { [call(apple)]: failure, [call(tesla)]: failure })
     expect((await advance(0)).answers).toEqual([answerOf(apple)])
-    lists.tokens.next([apple, tesla])
+    poller.setTokens([apple, tesla])
     expect((await advance(2_000)).answers).toEqual([answerOf(tesla)])
   })
 })

@@ -98,6 +98,8 @@ describe('the list poller', () => {
     const { next, requestTimes, clock } = openListPoller()
     await next(twoTokens)
     clock.flush()
+    // The second request has begun, and has no answer yet.
+    await Promise.resolve()
     clock.flush()
     expect(requestTimes).toHaveLength(2)
   })

@@ -13,6 +13,11 @@ const escaped = (character: string): string =>
 export const visibleJson = (value: unknown, indent?: number): string =>
   JSON.stringify(value, null, indent).replace(unseenCharacters, escaped)
 
+export const CodeBlock = ({ text }: { readonly text: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a keyboard must reach whatever scrolls
+  <pre tabIndex={0}>{text}</pre>
+)
+
 /** From now on, cleans every text and title that is drawn: any of them may contain text from the list or the chain. */
 export function makeTextsVisible(): void {
   const next = options.vnode
