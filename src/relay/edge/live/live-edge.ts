@@ -64,14 +64,7 @@ export function openLiveEdge(inputs: LiveInputs) {
       keyClientOf(incoming, keys) ?? clientAddressOf(incoming, config.edge.trustedProxies, () => warn('untrusted_proxy')),
   }
   let isStopping = false
-  const readiness = openReadiness({
-    tape,
-    shared,
-    current,
-    now: inputs.now,
-    isWrongChain,
-    isStopping: () => isStopping || clients.isDraining,
-  })
+  const readiness = openReadiness({ ...context, isStopping: () => isStopping || clients.isDraining })
   const absence = config.process.faults?.gap
   const stopAbsences = absence ? runAbsences(absence, wallTime, { hub, clients }) : () => {}
   const heartbeatTimer = setInterval(() => {
