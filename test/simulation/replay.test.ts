@@ -28,7 +28,7 @@ vi.mock('../../src/relay/chain/source/source-step.ts', async (importOriginal) =>
   return { ...module, sourceStep }
 })
 
-const SEEDS = 6
+const SEEDS = 12
 
 it('the inputs of a source, replayed in their order, have the same events', async () => {
   for (let seed = 1; seed <= SEEDS; seed += 1) await runSimulation(inputFor(seed))
