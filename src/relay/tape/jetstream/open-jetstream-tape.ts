@@ -46,11 +46,16 @@ export async function openJetStreamTape(options: Options) {
   const writer = new StreamWriter({ ...options, stream, copy })
   const closing = new AbortController()
   const parts = { stream, copy, writer, closing: closing.signal, options }
-  const close = async () => {
+  const closeAll = async () => {
     closing.abort()
     await writer.close()
     await stream.close()
     copy.store.close()
+  }
+  let closed: Promise<void> | null = null
+  const close = () => {
+    closed ??= closeAll()
+    return closed
   }
   try {
     if (await stream.whenConnected(CONNECT_WAIT_MS))
