@@ -5,7 +5,7 @@ import type { TapeWriter } from '../../src/relay/tape/tape.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
-/** The same tape or writer with some parts replaced. */
+/** Returns a copy of a tape or a writer with some parts replaced. */
 export const wrap = <Wrapped extends object>(wrapped: Wrapped, changes: Partial<Wrapped>): Wrapped =>
   new Proxy(wrapped, {
     get: (target, name) => {

@@ -143,8 +143,10 @@ function takeBlocks(before: SealedState, { read, results, failure }: Extract<Rea
     if (read.what === 'next') state = succeed(forget(state, number), read, at)
     else if (hashOf(state, number) !== hash) return [succeed(resettled(suspectBlock(state, number, hash), number), read, at), []]
     const [settled, blockEvents] = settleBlock(state, result, at)
-    events.push(...blockEvents)
-    state = read.what === 'next' ? scheduleRecheck(settled, number, at) : resettled(settled, number)
+    // A finality event follows the block that it waited for, so clients have the facts that it covers and no later ones.
+    const [released, finality] = releaseFinality(settled)
+    events.push(...blockEvents, ...finality)
+    state = read.what === 'next' ? scheduleRecheck(released, number, at) : resettled(released, number)
   }
   return [failure ? fail(state, read, failure, at) : succeed(state, read, at), events]
 }

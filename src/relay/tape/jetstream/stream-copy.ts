@@ -184,7 +184,7 @@ export class StreamCopy implements SharedTapeLink {
   async reach(seq: number): Promise<boolean> {
     // Unknown as long as NATS does not answer.
     let last: number | null = null
-    // If nothing more is in the stream, nobody gave out this position.
+    // If the stream has nothing more, no process has ever given this position to a client.
     const isReached = () => this.#store.end() >= seq || (last !== null && this.#hasApplied(last))
     const { promise, resolve } = Promise.withResolvers<void>()
     const check = () => {

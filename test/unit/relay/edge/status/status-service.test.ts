@@ -78,7 +78,7 @@ describe('the service status', () => {
       for (const status of opened) status.close()
     })
     const timers = new VirtualTimeScheduler()
-    /** What the process that writes the tape saves beside it. The returned function stops that process. */
+    /** Saves beside the tape as the process does that writes it. The returned function ends that. */
     const write = () => {
       const saving = saveTimePerSource({ tape, writer: tape.writer, clock: timers, wallTime: () => clock.now }).subscribe()
       return () => saving.unsubscribe()
