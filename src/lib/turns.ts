@@ -17,20 +17,33 @@ export function runAtOnce<Result>(steps: Steps<Result>): Result {
 }
 
 /** Runs steps until a turn has passed. Returns null if steps are left. */
-export function runForTurn<Result>(steps: Steps<Result>, turnMs = TURN_MS): { readonly result: Result } | null {
+export function runForTurn<Result>(steps: Steps<Result>): { readonly result: Result } | null {
   const startedAt = performance.now()
   do {
     const { done, value } = steps.next()
     if (done) return { result: value }
-  } while (performance.now() - startedAt < turnMs)
+  } while (performance.now() - startedAt < TURN_MS)
   return null
 }
 
-export async function runInTurns<Result>(steps: Steps<Result>, pause = nextTurn, turnMs = TURN_MS): Promise<Result> {
+export async function runInTurns<Result>(steps: Steps<Result>): Promise<Result> {
   for (;;) {
-    const done = runForTurn(steps, turnMs)
+    const done = runForTurn(steps)
     if (done) return done.result
-    await pause()
+    await nextTurn()
+  }
+}
+
+/** Runs steps, and pauses after each `stepsPerTurn` of them. */
+export async function runCounted<Result>(
+  steps: Steps<Result>,
+  stepsPerTurn: number,
+  pause: () => Promise<unknown>,
+): Promise<Result> {
+  for (let count = 1; ; count += 1) {
+    const { done, value } = steps.next()
+    if (done) return value
+    if (count % stepsPerTurn === 0) await pause()
   }
 }
 

@@ -1,4 +1,4 @@
-import { nextTurn, runInTurns, type Steps } from '../../../lib/turns.ts'
+import { nextTurn, runCounted, type Steps } from '../../../lib/turns.ts'
 import type { Stage } from '../../../protocol/fields.ts'
 import { resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import type { Entry, HistoryFilter, Tape } from '../../tape/tape.ts'
@@ -10,8 +10,8 @@ import { createMatcher } from './match.ts'
 export const PAGE_BOUND = 100
 /** Work units of a retract or amend. The lookup of its key is slow, because an old publication is rarely in a cache. */
 const FOLLOWER_WORK = 8
-/** Time after which a page of many lookups pauses. */
-const SLICE_MS = 2
+/** Number of keys that a page looks up before it pauses. */
+const LOOKUPS_PER_TURN = 200
 
 export type MatchedContext = {
   readonly tape: Pick<Tape, 'read' | 'find'>
@@ -66,7 +66,7 @@ export function openMatchedReader(context: MatchedContext, selection: Selection)
     const { order } = range
     const { after, before } = seqRangeOf(range, stage)
     const { entries, reached } = tape.read(wanted, { after, before, order, limit: PAGE_BOUND })
-    const matched = await runInTurns(select(entries, range), pause, SLICE_MS)
+    const matched = await runCounted(select(entries, range), LOOKUPS_PER_TURN, pause)
     // A scan of the index is work too, even if nothing matches.
     const work = entries.reduce((sum, entry) => sum + workOf(entry), PAGE_BOUND)
     const isAtEnd = reached === null || (order === 'asc' ? reached + 1 === before : reached - 1 === after)

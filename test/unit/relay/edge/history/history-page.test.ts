@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Refusal } from '../../../../../src/protocol/refusal.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
 import type { TestTape } from '../../../../support/local-tape.ts'
@@ -214,6 +214,17 @@ describe('a long read', () => {
     const parameters = { types: 'transfer', min_value: 1_000_000 }
     // The updates alone would fit on two.
     expect(await pagesOf(tape, parameters)).toHaveLength(4)
+  })
+
+  it('pauses by the number of the keys that it looks up, not by a clock', async () => {
+    const { tape } = await openNamedEdge()
+    const facts = Array.from({ length: 3_000 }, (_, index) => transferAt({ index }))
+    await tape.append([...facts, sealOf(facts)])
+    const query = await queryAt(at, tape, { types: 'transfer', min_value: 1_000_000, after: `${tape.epoch}.3000` })
+    const pause = vi.fn(async () => {})
+    await readPageOf(tape, query, { pause })
+    // After each 200 keys, and after the page.
+    expect(pause).toHaveBeenCalledTimes(15 + 1)
   })
 
   it('ends at the end of the tape at the time of the request, not inside a later seal', async () => {
