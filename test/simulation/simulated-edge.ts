@@ -88,7 +88,7 @@ export class SimulatedEdge {
     const { tape } = this.#context
     if (this.#isClosed) throw new Refusal(503, 'going_away', 'The relay is down.')
     if (path === 'v1/status') return { tape: { oldest: formatPosition(tape.epoch, tape.oldest()) } }
-    const query = await readHistoryQuery(parameters, this.#context)
+    const query = readHistoryQuery(parameters, this.#context)
     const reading = { tape, pause: this.#workQueue.nextSlice, isGone: () => this.#isClosed }
     const { texts, next } = await readPage(reading, tape.epoch, query)
     return { events: texts.map((text) => JSON.parse(text)), next }

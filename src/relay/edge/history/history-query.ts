@@ -25,10 +25,10 @@ export type HistoryQuery = {
 
 const START: TapePosition = { seq: 0, n: null }
 
-export async function readHistoryQuery(
+export function readHistoryQuery(
   parameters: URLSearchParams,
   { tape, current, now, wallTime }: Pick<EdgeContext, 'tape' | 'current' | 'now' | 'wallTime'>,
-): Promise<HistoryQuery> {
+): HistoryQuery {
   const query = readEventsQuery(parameters)
   const { tokens } = resolveKnownSymbols(current, query.symbols ?? ['*'])
   const options = patchOptions(defaultSelectionOptions, query)
@@ -39,10 +39,10 @@ export async function readHistoryQuery(
     stage: options.stage,
     end: justBefore(tape.end() + 1, options.stage),
   }
-  const end = await resolveEnd(query, context)
+  const end = resolveEnd(query, context)
   return {
     selection: { tokens, options },
-    after: await resolveStart(query, context),
+    after: resolveStart(query, context),
     // Updates that are appended during the read belong to the next page.
     before: end.seq < context.end.seq ? end : context.end,
     limit: query.limit ?? null,
@@ -60,26 +60,26 @@ type QueryContext = {
 }
 
 /** Returns the start of the range. It may be before the oldest position of the tape, because eviction spares some updates. */
-async function resolveStart({ after, since }: EventsQuery, context: QueryContext): Promise<TapePosition> {
+function resolveStart({ after, since }: EventsQuery, context: QueryContext): TapePosition {
   if (after) return resolvePosition('after', after, context)
   if (!since || since.from === 'start') return START
   if (since.from === 'position') return since.position ? resolvePosition('since', since.position, context) : START
-  return { seq: await lastSeqBefore(since, context), n: null }
+  return { seq: lastSeqBefore(since, context), n: null }
 }
 
-async function resolveEnd({ before, through, until }: EventsQuery, context: QueryContext): Promise<TapePosition> {
+function resolveEnd({ before, through, until }: EventsQuery, context: QueryContext): TapePosition {
   if (before) return resolvePosition('before', before, context)
   if (through) return justAfter(resolvePosition('through', through, context), through, context)
   if (!until) return context.end
   if (until.from === 'start') return START
   if (until.from === 'position') return until.position ? resolvePosition('until', until.position, context) : context.end
-  return justBefore((await lastSeqBefore(until, context)) + 1, context.stage)
+  return justBefore(lastSeqBefore(until, context) + 1, context.stage)
 }
 
 const lastSeqBefore = (
   when: Extract<StartPoint, { from: 'now' | 'time' | 'duration' }>,
   { tape, end, ...times }: QueryContext,
-): number | Promise<number> => (when.from === 'now' ? end.seq - 1 : tape.seqBefore(tapeTimeOf(when, times)))
+): number => (when.from === 'now' ? end.seq - 1 : tape.seqBefore(tapeTimeOf(when, times)))
 
 /** Returns the exclusive end of a range that includes a position. In the default view, `<p>.<n>` is just before update `<p>`. */
 const justAfter = ({ seq, n }: TapePosition, { n: givenN }: TapePosition, { stage }: QueryContext): TapePosition => {

@@ -18,7 +18,7 @@ export const exportHandlers = (edge: EdgeContext, workQueue: LongWorkQueue): Han
   events: async (c, next) => {
     if (!wantsNdjson(c)) return next()
     const { incoming, outgoing } = c.env
-    const historyQuery = await readHistoryQuery(authorizedQuery(c, edge), edge)
+    const historyQuery = readHistoryQuery(authorizedQuery(c, edge), edge)
     if (c.req.method === 'HEAD') return c.body(null, 200, exportHeaders(edge.tape, acceptsGzip(acceptEncodingOf(c))))
     openExport(edge, workQueue, { incoming, outgoing, query: historyQuery })
     return RESPONSE_ALREADY_SENT
@@ -27,7 +27,7 @@ export const exportHandlers = (edge: EdgeContext, workQueue: LongWorkQueue): Han
 
 export const historyHandlers = (edge: EdgeContext, workQueue: LongWorkQueue): Handlers<'events' | 'fact'> => ({
   events: async (c) => {
-    const historyQuery = await readHistoryQuery(queryOf(c), edge)
+    const historyQuery = readHistoryQuery(queryOf(c), edge)
     if (historyQuery.hasReceipt) throw badParameter('receipt', 'only an export has a receipt: add format=ndjson.')
     const { tape } = edge
     const context = { tape, pause: workQueue.nextSlice, isGone: () => c.env.outgoing.destroyed }

@@ -33,7 +33,7 @@ export const readPageOf = (tape: TestTape, query: HistoryQuery, reading: Partial
   readPage({ ...historyReaderOf(tape), ...reading }, tape.epoch, query)
 
 /** The query that these URL parameters make at this time. */
-export function queryAt(now: number, tape: TestTape, parameters: QueryParameters) {
+export async function queryAt(now: number, tape: TestTape, parameters: QueryParameters) {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) query.set(name, String(value))
   return readHistoryQuery(query, { tape, current: new CurrentState(tape.notes), now: () => now, wallTime: () => now })

@@ -32,7 +32,7 @@ async function queryFromLink(
   const url = backfillUrlOf(selection, { epoch: tape.epoch, after, upTo: 90 }, current.directory)
   // The tape has grown by the time a client follows the link.
   const later = { ...tape, epoch: tape.epoch, end: () => 1_000 }
-  const query = await readHistoryQuery(new URL(url, 'http://localhost').searchParams, {
+  const query = readHistoryQuery(new URL(url, 'http://localhost').searchParams, {
     tape: later,
     current,
     now: () => 0,
