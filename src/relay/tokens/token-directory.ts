@@ -1,3 +1,4 @@
+import { getOrAdd } from '../../lib/bounded-map.ts'
 import { addressIn, type Hex } from '../../lib/hex.ts'
 import { editDistance } from '../../lib/nearest-name.ts'
 import type { Token } from './token.ts'
@@ -126,12 +127,7 @@ class NameIndex extends Map<string, NamedAddress[]> {
       if (others.length > 0) this.set(normalizeName(name), others)
       else this.delete(normalizeName(name))
     }
-    for (const name of after) {
-      const [key, match] = [normalizeName(name), { name: name.trim(), address }]
-      const others = this.get(key)
-      if (others) others.push(match)
-      else this.set(key, [match])
-    }
+    for (const name of after) getOrAdd(this, normalizeName(name), () => []).push({ name: name.trim(), address })
   }
 }
 
