@@ -96,10 +96,8 @@ export class ContractPoller {
     await this.#takeWanted('feed')
     await this.#takeWanted('token')
     await this.#takeWanted('oracle')
-    const { feed, token, oracle } = this.#lists
-    const now = this.#options.clock.now()
-    const lists = this.#mayReadTokens() ? [feed, token, oracle] : [feed, oracle]
-    const due = lists.flatMap(({ contracts }) => [...contracts.values()].filter(({ dueAt }) => dueAt <= now))
+    const all = Object.values(this.#lists).flatMap(({ contracts }) => [...contracts.values()])
+    const due = all.filter((contract) => this.#isDue(contract))
     for (const contract of due.sort((a, b) => Number(a.type === 'oracle') - Number(b.type === 'oracle') || a.dueAt - b.dueAt)) {
       signal.throwIfAborted()
       if (!this.#isDue(contract)) continue
@@ -110,10 +108,10 @@ export class ContractPoller {
   }
 
   #isDue(contract: PolledContract): boolean {
-    if (contract.type === 'token' && !this.#mayReadTokens()) return false
     const now = this.#options.clock.now()
-    const isWanted = addressSetOf(this.#lists[contract.type].wanted).has(contract.address)
-    return isWanted && contract.dueAt <= now && this.#backoffUntil <= now
+    if (contract.dueAt > now || this.#backoffUntil > now) return false
+    const isReadable = contract.type !== 'token' || (this.#refusedUntil <= now && this.#options.head() !== null)
+    return isReadable && addressSetOf(this.#lists[contract.type].wanted).has(contract.address)
   }
 
   /** Makes `contracts` match the newest list. A long list takes several turns of the event loop. */
@@ -130,10 +128,6 @@ export class ContractPoller {
       for (const address of part)
         if (!contracts.has(address)) contracts.set(address, { type, address, dueAt, asOf: null, readAt: null, answeredAt: dueAt })
     }
-  }
-
-  #mayReadTokens(): boolean {
-    return this.#refusedUntil <= this.#options.clock.now() && this.#options.head() !== null
   }
 
   async #poll(contract: PolledContract, signal: AbortSignal): Promise<ContractAnswer | null> {

@@ -1,5 +1,6 @@
 import { ignoreElements, interval, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { observe, repeatStep, WakeUp } from '../../../lib/async-loop.ts'
+import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { RequestBatchFn } from '../rpc/endpoint-pool.ts'
 import type { Pool } from './pool.ts'
@@ -24,15 +25,15 @@ type Options = {
   readonly warn: WriteLine
 }
 
+/** `readAt` is the block in which the pool was last read; -1 before. */
+type PolledPool = { isDue: boolean; readAt: number; isUnreadable: boolean }
+
 /** Reads the pools that are due, one batch at a time. No movement waits for these reads. */
 export class PoolPoller {
   readonly #options: Options
   readonly #reader: PoolReader
-  readonly #due = new Set<Pool>()
-  readonly #readAt = new Map<Pool, number>()
-  readonly #unreadable = new Set<Pool>()
   readonly #wakeUp = new WakeUp()
-  #pools: readonly Pool[] = []
+  #pools: ReadonlyMap<Pool, PolledPool> = new Map()
   /** The lowest block that a reorg replaced since the current batch was sent; infinite if there is none. */
   #replacedFrom = Number.POSITIVE_INFINITY
 
@@ -43,29 +44,27 @@ export class PoolPoller {
 
   /** Sets the pools to read. New ones are due at once. */
   setPools(pools: readonly Pool[]): void {
-    const added = pools.filter((pool) => !this.#pools.includes(pool))
-    this.#pools = pools
-    for (const known of [this.#due, this.#readAt, this.#unreadable])
-      for (const pool of known.keys()) if (!pools.includes(pool)) known.delete(pool)
-    this.read(added)
+    const added = { isDue: true, readAt: -1, isUnreadable: false }
+    this.#pools = new Map(pools.map((pool) => [pool, this.#pools.get(pool) ?? { ...added }]))
+    this.#wakeUp.notify()
   }
 
   read(pools: Iterable<Pool>): void {
-    for (const pool of pools) this.#due.add(pool)
-    if (this.#due.size > 0) this.#wakeUp.notify()
+    for (const pool of pools) Object.assign(this.#pools.get(pool) ?? {}, { isDue: true })
+    this.#wakeUp.notify()
   }
 
   /** Called after a reorg from this block on. Pools that were read in replaced blocks are due again. */
   readAgainFrom(block: number): void {
     this.#replacedFrom = Math.min(this.#replacedFrom, block)
-    this.read([...this.#readAt].flatMap(([pool, readAt]) => (readAt >= block ? [pool] : [])))
+    this.read([...this.#pools].flatMap(([pool, { readAt }]) => (readAt >= block ? [pool] : [])))
   }
 
   answers(): Observable<PoolsRead> {
     const { stocksRefreshMs, clock } = this.#options
     return merge(
       interval(stocksRefreshMs, clock).pipe(
-        tap(() => this.read(this.#pools)),
+        tap(() => this.read(this.#pools.keys())),
         ignoreElements(),
       ),
       observe<PoolsRead>((emit, signal) => repeatStep(() => this.#step(emit, signal), { clock, signal, wakeUp: this.#wakeUp })),
@@ -74,8 +73,8 @@ export class PoolPoller {
 
   async #step(emit: (answer: PoolsRead) => void, signal: AbortSignal): Promise<number | null> {
     const { clock } = this.#options
-    const due = this.#pools.filter((pool) => this.#due.has(pool))
-    this.#due.clear()
+    const due = [...this.#pools].flatMap(([pool, { isDue }]) => (isDue ? [pool] : []))
+    for (const polled of this.#pools.values()) polled.isDue = false
     if (due.length === 0) return null
     const startedAt = clock.now()
     const answer = await this.#readDue(due, signal)
@@ -106,12 +105,11 @@ export class PoolPoller {
   #record({ block, pools }: PoolReadings): void {
     const failures = new Map<string, string[]>()
     for (const [pool, reading] of pools) {
-      if (block) this.#readAt.set(pool, block.number)
-      if (reading.kind === 'read') this.#unreadable.delete(pool)
-      else if (!this.#unreadable.has(pool)) {
-        this.#unreadable.add(pool)
-        failures.set(reading.reason, [...(failures.get(reading.reason) ?? []), pool.id])
-      }
+      const polled = this.#pools.get(pool)
+      if (!polled) continue
+      if (block) polled.readAt = block.number
+      if (reading.kind !== 'read' && !polled.isUnreadable) getOrAdd(failures, reading.reason, () => []).push(pool.id)
+      polled.isUnreadable = reading.kind !== 'read'
     }
     for (const [reason, ids] of failures)
       this.#options.warn('pools_unreadable', { pools: ids.slice(0, LOGGED_POOLS_BOUND), count: ids.length, reason })
