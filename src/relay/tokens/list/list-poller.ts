@@ -1,5 +1,5 @@
 import type { Observable, SchedulerLike } from 'rxjs'
-import { observe, wait } from '../../../lib/async-loop.ts'
+import { observe, repeatStep } from '../../../lib/async-loop.ts'
 import { withJitter } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { failureReason, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
@@ -52,7 +52,7 @@ export const pollList = (options: Options): Observable<PolledList | null> =>
     const { fetch, stocksRefreshMs, known, clock, random, warn, onRead } = options
     const shrinkGuard = new ShrinkGuard(known, clock)
     let last: ReadList | null = null
-    for (;;) {
+    const step = async (): Promise<number> => {
       let retryAfterMs = 0
       try {
         const body = await fetch(last?.body ?? null)
@@ -71,8 +71,9 @@ export const pollList = (options: Options): Observable<PolledList | null> =>
       }
       const drawn = random()
       const retryDelayMs = Math.min(withJitter(retryAfterMs, RETRY_AFTER_JITTER, drawn), RETRY_AFTER_BOUND_MS)
-      await wait(Math.max(withJitter(stocksRefreshMs, REFRESH_JITTER, drawn), retryDelayMs), clock, signal)
+      return Math.max(withJitter(stocksRefreshMs, REFRESH_JITTER, drawn), retryDelayMs)
     }
+    return repeatStep(step, { clock, signal })
   })
 
 type ReadList = ParsedList & { readonly body: Buffer }

@@ -35,10 +35,12 @@ export const openPoller = (inputs: Pick<PollerInputs, 'fetch'> & Partial<PollerI
     unreadable: () => unreadable,
     warnings,
     /** The poller's result for the next answer. */
-    next: () => {
+    next: async () => {
       const reading = new Promise<PolledList | null>((resolve) => {
         onReading = resolve
       })
+      // The poller plans its next request after it has emitted a reading.
+      await new Promise(setImmediate)
       if (subscription) clock.flush()
       else subscription = start()
       return reading

@@ -97,6 +97,7 @@ describe('the list poller', () => {
   it('never has two requests in flight', async () => {
     const { next, requestTimes, clock } = openListPoller()
     await next(twoTokens)
+    await new Promise(setImmediate)
     clock.flush()
     // The second request has begun, and has no answer yet.
     await Promise.resolve()
