@@ -1,3 +1,4 @@
+import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Log } from './log-parser.ts'
 
@@ -16,13 +17,7 @@ export const matchesAny = (filters: readonly ReadFilter[], log: LogOrigin): bool
 const sets = new WeakMap<readonly Hex[], ReadonlySet<Hex>>()
 
 /** Returns the set of a list, which is made only once: a list may be long, and every sealed block needs its set. */
-export function addressSetOf(addresses: readonly Hex[]): ReadonlySet<Hex> {
-  const known = sets.get(addresses)
-  if (known) return known
-  const set = new Set(addresses)
-  sets.set(addresses, set)
-  return set
-}
+export const addressSetOf = (addresses: readonly Hex[]): ReadonlySet<Hex> => getOrAdd(sets, addresses, () => new Set(addresses))
 
 /** Returns the contracts of which the filters match every log. */
 export function wholeContracts(filters: readonly ReadFilter[]): ReadonlySet<Hex> {

@@ -35,7 +35,11 @@ export class ChainReader {
   logsByHash({ number, hash }: BlockId, filters: readonly ReadFilter[], signal?: AbortSignal): Promise<Logs> {
     // A block cannot be split into smaller ranges, so the list of addresses is split.
     return this.#readEach(filters, true, async (part) => {
-      const answer = await this.#logsByHash(hash, part, signal)
+      const read = async () => this.#read(await this.#logsAnswer(part, { blockHash: hash }, signal), signal)
+      const answer = await read().catch((failure: unknown) => {
+        if (failure instanceof UpstreamError && failure.kind === 'behind') return read()
+        throw failure
+      })
       if (answer.logs.some((log) => log.blockHash !== hash || log.blockNumber !== number))
         throw new UpstreamError('unreadable', 'the answer has logs of another block')
       return answer
@@ -75,7 +79,9 @@ export class ChainReader {
     isIndivisible: boolean,
     read: (filter: ReadFilter) => Promise<Logs>,
   ): Promise<Logs> {
-    return mergeLogs(await Promise.all(filters.map((filter) => this.#inParts(filter, isIndivisible, read))))
+    const answers = await Promise.all(filters.map((filter) => this.#inParts(filter, isIndivisible, read)))
+    const [first, ...others] = answers
+    return first && others.length === 0 ? first : mergeLogs(answers)
   }
 
   /** Reads the logs of all addresses at once, or of each half of the list if the node refuses that many addresses or logs. */
@@ -103,30 +109,17 @@ export class ChainReader {
     return header
   }
 
-  async #logsByHash(blockHash: Hex, filter: ReadFilter, signal?: AbortSignal): Promise<Logs> {
-    try {
-      return await this.#read(await this.#logsAnswer(filter, { blockHash }, signal), signal)
-    } catch (failure) {
-      if (!(failure instanceof UpstreamError && failure.kind === 'behind')) throw failure
-      return this.#read(await this.#logsAnswer(filter, { blockHash }, signal), signal)
-    }
-  }
-
   async #read(answer: unknown, signal?: AbortSignal): Promise<Logs> {
-    const found: Log[] = []
-    let unreadable = 0
-    const unreadableTxs = new Set<Hex | null>()
+    const parts: Logs[] = []
     for await (const part of answer instanceof UnparsedLogs ? answer.parts() : [answer]) {
       signal?.throwIfAborted()
       if (!Array.isArray(part)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
       const read = parseLogs(part, this.#findLog)
-      for (const log of read.logs) found.push(log)
-      unreadable += read.unreadable
-      if (read.unreadable > 0) for (const tx of unreadableTxsOf(part)) unreadableTxs.add(tx)
+      parts.push(read.unreadable > 0 ? { ...read, unreadableTxs: unreadableTxsOf(part) } : read)
     }
-    const logs = sortLogs(found)
-    checkKeys(logs)
-    return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
+    const merged = mergeLogs(parts)
+    checkKeys(merged.logs)
+    return merged
   }
 
   async #logsAnswer({ addresses, topics }: ReadFilter, blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
@@ -141,8 +134,6 @@ export class ChainReader {
 }
 
 function mergeLogs(parts: readonly Logs[]): Logs {
-  const [first, ...others] = parts
-  if (first && others.length === 0) return first
   const logs = sortLogs(parts.flatMap((part) => part.logs))
   const unreadable = parts.reduce((sum, part) => sum + part.unreadable, 0)
   const unreadableTxs = new Set(parts.flatMap((part) => [...(part.unreadableTxs ?? [])]))
