@@ -1,4 +1,5 @@
 import { pino } from 'pino'
+import type { Host } from './host.ts'
 import { type Level, type LogKind, logLines, type WriteLine } from './log-lines.ts'
 
 /** Interval in which a line that repeats is logged at most once. */
@@ -7,11 +8,10 @@ const REPEAT_INTERVAL_MS = 60_000
 /** Limit of the text that waits for a reader of standard error. Lines beyond it are dropped. */
 const UNREAD_BOUND_BYTES = 2 ** 20
 
-type LogOptions = {
+type LogOptions = Pick<Host, 'now'> & {
   readonly level: Level
   /** By default text on a terminal, and JSON elsewhere. */
   readonly format?: 'json' | 'text' | undefined
-  readonly now: () => number
   /** Called for each line that is logged. */
   readonly onLine?: (level: Level) => void
   readonly write?: (line: string) => void

@@ -14,6 +14,7 @@ import { openLiveEdge } from './edge/live/live-edge.ts'
 import { measureState } from './edge/status/gauges.ts'
 import { StatusService } from './edge/status/status-service.ts'
 import { openGateway } from './gateway/open-gateway.ts'
+import type { Host } from './host.ts'
 import { openIngest } from './ingest/open-ingest.ts'
 import { PeerLogs } from './ingest/peer-logs.ts'
 import { saveTimePerSource } from './ingest/save-time-per-source.ts'
@@ -34,9 +35,8 @@ import { fetchList, pollList } from './tokens/list/list-poller.ts'
  * Then it subscribes to everything that runs. No other file of the relay subscribes.
  */
 
-export type RelayOptions = {
+export type RelayOptions = Pick<Host, 'log'> & {
   readonly config: Config
-  readonly log: WriteLine
   readonly metrics: Metrics
   readonly loadDocuments: LoadDocuments
   readonly openParts?: readonly (typeof openGateway)[]
@@ -61,8 +61,7 @@ export type Relay = {
 
 const uptime = () => performance.now()
 const now = openSteadyClock(Date.now, uptime)
-/** Clocks and randomness of the process. `wallTime` is for times that people read. Timers use `clock`. */
-const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random: Math.random }
+const ports: Omit<Host, 'log'> = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random: Math.random }
 export const tapePorts = { now, wallTime: ports.wallTime, random: ports.random }
 
 /** Starts a relay. If the tape must be opened again, the relay closes, opens again on the same port, and clients reconnect. */
@@ -138,7 +137,7 @@ const openTapeOf = (options: RelayOptions & Reopening): Promise<OpenedTape> =>
   openTape({ ...options, ...ports, onReset: options.reopen })
 
 function contextOf<Options extends RelayOptions>(options: Options, opened: OpenedTape) {
-  const context = { ...options, ...ports, ...opened, warn: options.log, chain: openTapeChainId(opened.tape, options) }
+  const context = { ...options, ...ports, ...opened, chain: openTapeChainId(opened.tape, options) }
   const onLoss = (endpoint: string) => options.metrics.upstreamSocketLosses.inc({ endpoint })
   return { ...context, sourceOptions: sharedSourceOptions({ ...context, config: options.config.chain, onLoss }) }
 }
@@ -176,12 +175,12 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
 
 /** If other processes may write the tape, the ingest runs only while this process leads; without a writer, it never runs. */
 async function openWriting(context: RelayContext, onChainEvent: (event: ChainEvent) => void): Promise<Observable<unknown>> {
-  const { config, chain, metrics, warn, log, writer, clock } = context
+  const { config, chain, metrics, log, writer, clock } = context
   // The ingest and the standby share the pool, because it keeps a socket open, and its knowledge of the endpoints.
   const endpoints = new EndpointPool({
     urls: config.chain.upstreamRpcUrl,
     chain,
-    warn,
+    log,
     ...ports,
     onAnswer: (endpoint, seconds, error) => {
       metrics.countUpstreamRequest(endpoint, seconds, error)
@@ -203,7 +202,7 @@ type WritingContext = Omit<RelayContext, 'writer' | 'peers'> & {
 }
 
 async function openCountedIngest(context: WritingContext) {
-  const { config, sourceOptions, endpoints, chain, tape, writer, metrics, clock, wallTime, random, warn, peers } = context
+  const { config, sourceOptions, endpoints, chain, tape, writer, metrics, clock, wallTime, random, log, peers } = context
   const { request, requestBatch, confirmChain, leaveEndpoint } = endpoints
   const { link, linkCount = 1, ...intervals } = sourceOptions
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
@@ -217,7 +216,7 @@ async function openCountedIngest(context: WritingContext) {
       writer: writerWithChainId(tape, writer, { chain, isBuiltIn: config.chain.isBuiltIn }),
       clock,
       wallTime,
-      warn,
+      log,
       onChainEvent: context.onChainEvent,
     },
     ...{ request, requestBatch, confirmChain, leaveEndpoint },
@@ -226,7 +225,7 @@ async function openCountedIngest(context: WritingContext) {
       pollList({
         fetch: fetchList(config.tokens.stocksApiUrl),
         stocksRefreshMs: config.tokens.stocksRefreshMs,
-        ...{ known, clock, random, warn, onUnreadable },
+        ...{ known, clock, random, log, onUnreadable },
         onRead: (outcome, tokens) => {
           metrics.listReads.inc({ outcome })
           if (outcome === 'ok' && !isListRead) context.log('list_read', { tokens })
@@ -243,7 +242,7 @@ async function openCountedIngest(context: WritingContext) {
     },
     onUnreadable: (count) => {
       onUnreadable(count)
-      warn('logs_unreadable', { count })
+      log('logs_unreadable', { count })
     },
   })
   const counted = published.pipe(tap(metrics.countPublished), tap(openStory(context.log)))

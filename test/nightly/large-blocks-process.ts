@@ -80,7 +80,7 @@ async function open(logs: number) {
     uptime: () => performance.now(),
     shared: null,
     chain: { id: 1, isWrong: () => false },
-    ...{ warn: () => {}, log: () => {} },
+    log: () => {},
   })
   const status = () => ({}) as never
   const server = await openHttpEdge({ ...live, config, metrics, parts: [], status, loadDocuments: async () => new Map() })

@@ -120,7 +120,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
     requestBatch: () => Promise.reject(new Error('no pools')),
     lists: () => of(polledList(parsedList(apple()))),
     ...{ link: () => traffic.signals, clock, wallTime: () => clock.now() },
-    ...{ confirmChain: async () => {}, tick: async () => {}, onChainEvent: () => {}, warn: () => {}, count: () => {} },
+    ...{ confirmChain: async () => {}, tick: async () => {}, onChainEvent: () => {}, log: () => {}, count: () => {} },
     settings: {
       ...{ pendingPollMs: 1_000, silenceMs: 3_000, finalityPollMs: 10_000, backfillLimitMs: HOURS * HOUR_MS },
       ...{ navStaleAfterMs: 365 * 24 * HOUR_MS, feeds: [], ...noQuotes },

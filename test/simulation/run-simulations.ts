@@ -62,7 +62,7 @@ async function runOne({ settings, faults }: SimulationInput): Promise<number> {
     settings,
     faults,
     onWritten: (at, text) => print(`${Math.round(at)} ${text}`),
-    warn: (at, kind, detail) => print(`${at} warns ${kind} ${JSON.stringify(detail)}`),
+    log: (at, kind, detail) => print(`${at} logs ${kind} ${JSON.stringify(detail)}`),
   })
   for (const { law, at, detail } of result.violations) print(`${law} at ${Math.round(at)} ms: ${detail}`)
   return EXIT_OK

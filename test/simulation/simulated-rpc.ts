@@ -33,7 +33,7 @@ type RequestOutcome = { readonly afterMs: number; readonly answer: unknown; read
 type ClientInputs = {
   readonly now: () => number
   readonly random: () => number
-  readonly warn: (kind: string, detail: unknown) => void
+  readonly log: (kind: string, detail: unknown) => void
 }
 
 /** How the client compares its endpoints. Nothing waits for the answers. */
@@ -80,14 +80,14 @@ export class SimulatedRpc {
   }
 
   /** What one run of the relay asks with. */
-  clientFor({ now, random, warn }: ClientInputs): Pick<IngestInputs, 'request' | 'leaveEndpoint' | 'confirmChain'> {
+  clientFor({ now, random, log }: ClientInputs): Pick<IngestInputs, 'request' | 'leaveEndpoint' | 'confirmChain'> {
     const { endpoints } = this.#options
     this.#requestTimes.length = 0
     if (endpoints.length === 1 && !endpoints[0].activeFaults.occurs('otherChain'))
       return { request: this.requestOfFirst, confirmChain: () => Promise.resolve() }
     const urls = endpoints.map((_, nth) => `http://endpoint-${nth}`)
     const exchange = (url: string) => this.#exchangeWith(endpoints[urls.indexOf(url)] ?? endpoints[0])
-    return new EndpointPool({ ...{ urls, now, random, warn, exchange }, chain: new ChainIdentity(SIMULATED_CHAIN, '') })
+    return new EndpointPool({ ...{ urls, now, random, log, exchange }, chain: new ChainIdentity(SIMULATED_CHAIN, '') })
   }
 
   readonly requestOfFirst: RequestFn = async (method, params, signal) => {

@@ -28,7 +28,7 @@ export type SimulationInput = {
   readonly settings: Settings
   readonly faults: readonly Fault[]
   readonly modifyInputs?: ModifyInputs
-  readonly warn?: (at: number, kind: string, detail: unknown) => void
+  readonly log?: (at: number, kind: string, detail: unknown) => void
   readonly onWritten?: (at: number, text: string) => void
 }
 

@@ -46,7 +46,7 @@ type SimulationOptions = {
   readonly settings: Settings
   readonly faults: readonly Fault[]
   readonly modifyInputs?: ModifyInputs
-  readonly warn?: (at: number, kind: string, detail: unknown) => void
+  readonly log?: (at: number, kind: string, detail: unknown) => void
   readonly onWritten?: (at: number, text: string) => void
 }
 
@@ -223,19 +223,19 @@ export class Simulation {
     const clock: SchedulerLike = { now, schedule: relay.schedule.bind(relay) as SchedulerLike['schedule'] }
     const random = new SeededRandom(settings.seed, 'relay', this.runCount)
     const clientRandom = new SeededRandom(settings.seed, 'client', this.runCount)
-    const warn = (kind: string, detail: unknown) => this.#options.warn?.(environment.now() - NOON, kind, detail)
+    const log = (kind: string, detail: unknown) => this.#options.log?.(environment.now() - NOON, kind, detail)
     const fetch = this.list.fetch
     return {
       requestBatch: () => Promise.reject(new Error('no pools')),
       tape: this.tape,
       writer: slowWriter(this.tape.writer, activeFaults, environment),
-      ...this.rpc.clientFor({ now, random: () => clientRandom.next(), warn }),
+      ...this.rpc.clientFor({ now, random: () => clientRandom.next(), log }),
       linkCount: this.#endpoints.length,
       link: settings.hasLink ? simulatedLink({ settings, clock: environment, endpoints: this.#endpoints }) : null,
       onChainEvent: (event) => this.checker.receive(event),
       lists: (knownTokens) =>
         pollList({
-          ...{ fetch, stocksRefreshMs: REFRESH_MS, known: knownTokens, clock, random: () => random.next(), warn },
+          ...{ fetch, stocksRefreshMs: REFRESH_MS, known: knownTokens, clock, random: () => random.next(), log },
           onUnreadable: () => {},
         }),
       clock,
@@ -250,7 +250,7 @@ export class Simulation {
         feeds: feedsOf(activeFaults),
         ...noQuotes,
       },
-      warn,
+      log,
       count: () => {},
     }
   }

@@ -30,6 +30,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 const layers: Readonly<Record<string, readonly (readonly string[])[]>> = {
   relay: [
     ['commit.ts', 'log-lines.ts'],
+    ['host.ts'],
     ['config', 'logger.ts', 'metrics.ts'],
     ['tape', 'market', 'chain'],
     ['tokens'],

@@ -95,11 +95,11 @@ export function openGateway(inputs: GatewayInputs) {
 const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_chain'
 
 function openAnswers({ config, context, metrics, chain }: GatewayInputs, chainState: ChainState): SharedAnswers {
-  const { now, uptime, random, warn } = context
+  const { now, uptime, random, log } = context
   const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [] } = config.chain
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
     if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
-    const rpc = new EndpointPool({ urls, chain, now, random, warn, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
+    const rpc = new EndpointPool({ urls, chain, now, random, log, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
     return (method, params) => {
       metrics.requestsForwarded.inc({ method })
       return rpc.requestRaw(method, params)

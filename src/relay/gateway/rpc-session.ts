@@ -6,6 +6,7 @@ import type { Budget } from '../edge/limits/budget.ts'
 import type { RateLimiter } from '../edge/limits/rate-limiter.ts'
 import { wsFrame, wsHeader } from '../edge/transport/encode-message.ts'
 import type { ServerWebSocket, WebSocketEvents, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
+import type { Host } from '../host.ts'
 import { answerBody, type Caller, type Reply, type RpcBackend } from './answer-rpc-body.ts'
 import { invalidParams, limitExceeded } from './rpc-error.ts'
 import { decodeText } from './rpc-request-parser.ts'
@@ -29,7 +30,7 @@ const BURST_BOUND_BYTES = 8 * 2 ** 20
 const TRY_AGAIN_LATER = 1_013
 
 /** The parts that JSON-RPC over HTTP and over WebSocket share. */
-export type RpcContext = {
+export type RpcContext = Pick<Host, 'uptime'> & {
   readonly backend: RpcBackend
   readonly clients: Clients
   readonly subscriptions: Subscriptions
@@ -39,7 +40,6 @@ export type RpcContext = {
   readonly unsentBudget: Budget
   readonly maxBacklogBytes: number
   readonly heartbeatMs: number
-  readonly uptime: () => number
   readonly addressOf: (incoming: IncomingMessage) => string
   /** Begins the ids of all subscriptions of this process. */
   readonly idPrefix: string

@@ -5,6 +5,7 @@ import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/endpoint-poo
 import { UpstreamError } from '../chain/rpc/upstream-error.ts'
 import { FairQueue } from '../edge/limits/fair-queue.ts'
 import { UpstreamQuota } from '../edge/limits/upstream-quota.ts'
+import type { Host } from '../host.ts'
 import { AnswerCache } from './answer-cache.ts'
 import { type ChainVersion, isStillValid, leastValidityOf, maxAgeMs, validityOf } from './answer-validity.ts'
 import type { ChainState } from './chain-state.ts'
@@ -23,14 +24,13 @@ const FORBIDDEN_STATUS = 403
 
 const upstreamBusy = limitExceeded('the upstream is over its rate limit now; come back in a moment')
 
-type Options = {
+type Options = Pick<Host, 'uptime'> & {
   readonly forward: RawRequestFn
   /** Serves the methods that public endpoints refuse; null if no endpoint is configured for them. */
   readonly forwardReceipts: RawRequestFn | null
   readonly chainState: ChainState
   readonly chainId: () => number | null
   readonly redact: (text: string) => string
-  readonly uptime: () => number
 }
 
 type InFlightCall = { readonly version: ChainVersion; readonly requestedAt: number; readonly answer: Promise<Buffer> }

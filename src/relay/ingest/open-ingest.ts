@@ -20,7 +20,7 @@ import { restoreState } from './restore-state.ts'
 
 /** The inputs of the ingest. It has no clock, random numbers or sockets of its own, and depends on these inputs only. */
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> &
-  Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn' | 'onUnreadable'> & {
+  Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'log' | 'onUnreadable'> & {
     readonly tape: Tape
     readonly writer: TapeWriter
     readonly requestBatch: RequestBatchFn
@@ -37,7 +37,7 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
 
 /** Restores the state from the tape. The returned pipeline runs and writes while it has a subscriber. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
-  const { tape, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, warn } = inputs
+  const { tape, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, log } = inputs
   const { stocksRefreshMs, pools, oracleRegistry } = settings
   const poolMinDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
   const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })
@@ -50,7 +50,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     // Contracts are read as of the last settled block, because a log above it may be missing or be retracted.
     head: () => state.cursor,
     clock,
-    warn,
+    log,
   })
   const poller = new PoolPoller({
     requestBatch: inputs.requestBatch,
@@ -58,14 +58,14 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     tag: () => (state.status?.source === 'sealed' ? 'latest' : 'pending'),
     sealedHead: () => state.head.sealed,
     clock,
-    warn,
+    log,
   })
-  const poolsToRead = new PoolsToRead({ state, poller, warn })
+  const poolsToRead = new PoolsToRead({ state, poller, log })
   const { cursor, began, head } = state
   const upstream = { request, confirmChain, link, linkCount, leaveEndpoint, onUnreadable: inputs.onUnreadable }
   const chainEvents = (followed: Observable<Followed>) =>
     source({
-      ...{ ...settings, ...upstream, openKeys: openKeysOf(state), findLog, cursor, began, head, clock, warn },
+      ...{ ...settings, ...upstream, openKeys: openKeysOf(state), findLog, cursor, began, head, clock, log },
       addresses: followed.pipe(
         tap(({ tokens }) => contracts.setTokens(tokens)),
         map(({ addresses }) => addresses),

@@ -1,12 +1,13 @@
 import { audit, buffer, concatMap, connect, filter, map, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { inTurns, stepsInTurns } from '../../lib/turns.ts'
 import type { LogMemory } from '../chain/logs/log-memory.ts'
+import type { Host } from '../host.ts'
 import type { Entry, TapeWriter } from '../tape/tape.ts'
 import { type Batch, foldBatch, type IngestEvent, splitReceived } from './fold-batch.ts'
 import type { IngestState } from './ingest-state.ts'
 import { type LogCounts, reduce } from './reduce.ts'
 
-export type PipelineInputs = {
+export type PipelineInputs = Pick<Host, 'clock' | 'wallTime'> & {
   readonly tokenLists: Observable<IngestEvent>
   readonly contractReads: Observable<IngestEvent>
   readonly poolReads: Observable<IngestEvent>
@@ -14,8 +15,6 @@ export type PipelineInputs = {
   readonly memory: LogMemory
   readonly state: IngestState
   readonly writer: Pick<TapeWriter, 'append'>
-  readonly clock: SchedulerLike
-  readonly wallTime: () => number
   /** Resolves at the end of the turn of the event loop. */
   readonly tick: () => Promise<unknown>
   readonly count: (counts: LogCounts, oldestOpenAt: number | null) => void

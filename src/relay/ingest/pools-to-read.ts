@@ -4,14 +4,14 @@ import { type Movement, movementTypes, type Update } from '../../protocol/update
 import { type Pool, poolAccount } from '../chain/pools/pool.ts'
 import type { PoolPoller } from '../chain/pools/pool-poller.ts'
 import type { PoolSetting } from '../config/pool-settings.ts'
-import type { WriteLine } from '../log-lines.ts'
+import type { Host } from '../host.ts'
 import type { Entry } from '../tape/tape.ts'
 import type { IngestState } from './ingest-state.ts'
 
 /** Limit of blocks whose movements to or from pools are remembered. Pools of other blocks wait for the periodic reading. */
 const BLOCKS_BOUND = 1_024
 
-type Options = { readonly state: IngestState; readonly poller: Pick<PoolPoller, 'setPools' | 'read'>; readonly warn: WriteLine }
+type Options = Pick<Host, 'log'> & { readonly state: IngestState; readonly poller: Pick<PoolPoller, 'setPools' | 'read'> }
 
 /** Derives from the published updates which pools to read: those of listed tokens whose state may have changed. */
 export class PoolsToRead {
@@ -84,7 +84,7 @@ export class PoolsToRead {
   }
 
   #resolve(setting: PoolSetting): Pool | undefined {
-    const { state, warn } = this.#options
+    const { state, log } = this.#options
     const { tokens, directory, listOrder } = state
     const known = this.#resolved.get(setting)
     if (known && tokens.get(known.token)?.state !== 'delisted') return known
@@ -92,7 +92,7 @@ export class PoolsToRead {
     if (found?.kind !== 'found') {
       if (listOrder === null || this.#unknown.has(setting)) return undefined
       this.#unknown.add(setting)
-      warn('pool_unlisted', { token: setting.token, pool: setting.id })
+      log('pool_unlisted', { token: setting.token, pool: setting.id })
       return undefined
     }
     const pool = { ...setting, token: found.token.address }

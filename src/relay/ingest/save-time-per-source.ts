@@ -1,4 +1,5 @@
-import { concatMap, defer, finalize, interval, type Observable, type SchedulerLike } from 'rxjs'
+import { concatMap, defer, finalize, interval, type Observable } from 'rxjs'
+import type { Host } from '../host.ts'
 import { statusNote } from '../notes/published-notes.ts'
 import { TimePerSource, timePerSourceNote } from '../notes/time-per-source.ts'
 import { Notes } from '../tape/notes.ts'
@@ -7,12 +8,7 @@ import type { Tape, TapeWriter } from '../tape/tape.ts'
 /** Interval at which the time of each source is saved beside the tape. A crash loses at most this much time. */
 const SAVE_MS = 10_000
 
-type SaveInputs = {
-  readonly tape: Tape
-  readonly writer: TapeWriter
-  readonly clock: SchedulerLike
-  readonly wallTime: () => number
-}
+type SaveInputs = Pick<Host, 'clock' | 'wallTime'> & { readonly tape: Tape; readonly writer: TapeWriter }
 
 /** Counts the time of each source while it has a subscriber, and saves it: at intervals, and at the end. */
 export const saveTimePerSource = ({ tape, writer, clock, wallTime }: SaveInputs): Observable<unknown> =>

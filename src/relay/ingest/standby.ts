@@ -1,16 +1,16 @@
-import { catchError, EMPTY, from, mergeAll, Observable, type SchedulerLike, switchMap, tap, throwError } from 'rxjs'
+import { catchError, EMPTY, from, mergeAll, Observable, switchMap, tap, throwError } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { EndpointPool } from '../chain/rpc/endpoint-pool.ts'
 import type { SharedSourceOptions } from '../chain/source/shared-source-options.ts'
 import { type ChainEvent, sourceFromNow } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
-import type { WriteLine } from '../log-lines.ts'
+import type { Host } from '../host.ts'
 import { tokenNotes } from '../notes/published-notes.ts'
 import { NotLeadingError, type Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PeerLogs } from './peer-logs.ts'
 
-type StandbyInputs = {
+type StandbyInputs = Pick<Host, 'clock' | 'log'> & {
   readonly config: { readonly chain: Pick<Config['chain'], 'upstreamRpcUrl'> }
   readonly sourceOptions: SharedSourceOptions
   readonly endpoints: EndpointPool
@@ -18,15 +18,13 @@ type StandbyInputs = {
   readonly onChainEvent: (event: ChainEvent) => void
   /** The ingesters that share the tape; null if this process is none of them. */
   readonly peers: PeerLogs | null
-  readonly clock: SchedulerLike
-  readonly warn: WriteLine
 }
 
 /** Follows the chain while another process writes the tape. Reports its events in this process, and its logs to the leader. */
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
-  const { config, sourceOptions, endpoints, tape, onChainEvent, peers, clock, warn } = inputs
+  const { config, sourceOptions, endpoints, tape, onChainEvent, peers, clock, log } = inputs
   if (config.chain.upstreamRpcUrl.length === 0) return EMPTY
-  return sourceFromNow({ ...sourceOptions, endpoints, addresses: listedTokens(tape), clock, warn }).pipe(
+  return sourceFromNow({ ...sourceOptions, endpoints, addresses: listedTokens(tape), clock, log }).pipe(
     tap((event) => {
       onChainEvent(event)
       peers?.share(event)

@@ -1,6 +1,7 @@
 import { chmod, rmSync, statSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import type { Host } from '../host.ts'
 import type { WriteLine } from '../log-lines.ts'
 import type { TapeStore } from './tape-store.ts'
 
@@ -18,7 +19,7 @@ export type ControlMessage =
   | { readonly say: 'copied'; readonly isUnchanged: boolean }
   | { readonly say: 'refused'; readonly reason: string }
 
-type ControlInputs = { readonly tape: Pick<TapeStore, 'holdForCopy'>; readonly dataDir: string; readonly log: WriteLine }
+type ControlInputs = Pick<Host, 'log'> & { readonly tape: Pick<TapeStore, 'holdForCopy'>; readonly dataDir: string }
 
 /** Lets `stocktape backup` copy the file of the tape. Returns a function that closes the socket. */
 export function openControlSocket({ tape, dataDir, log }: ControlInputs): () => Promise<void> {

@@ -1,13 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { Host } from '../host.ts'
 import { prepareRows } from './tape-row.ts'
 
-export type EvictionBounds = {
+export type EvictionBounds = Pick<Host, 'now'> & {
   readonly tapeRetentionMs: number
   readonly tapeMaxMessages: number
   /** Number of updates above `tapeMaxMessages` that the tape may keep because of open keys. */
   readonly openGrowth?: number
-  /** Returns steady time in ms. A wall clock that is set wrongly must not evict updates. */
-  readonly now: () => number
 }
 
 /** Each pass of eviction deletes at most this many updates more than the append adds, so that no batch waits long. */

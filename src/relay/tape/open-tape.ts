@@ -1,14 +1,14 @@
 import type { Config } from '../config/config.ts'
+import type { Host } from '../host.ts'
 import type { Metrics } from '../metrics.ts'
 import { openControlSocket } from './control-socket.ts'
 import { LocalWriter } from './local-writer.ts'
 import type { SharedTapeLink, TapePeers, TapeWriter } from './tape.ts'
-import { openTapeStore, type TapeStore, type TapeStoreOptions } from './tape-store.ts'
+import { openTapeStore, type TapeStore } from './tape-store.ts'
 
-type TapeInputs = Required<Pick<TapeStoreOptions, 'now' | 'wallTime' | 'random' | 'log'>> & {
+type TapeInputs = Omit<Host, 'clock'> & {
   readonly config: Pick<Config, 'process' | 'tape'>
   readonly metrics: Metrics
-  readonly uptime: () => number
   /** Called when the tape has to be closed and opened again. */
   readonly onReset: (why: string) => void
   readonly onFailure: (failure: unknown) => void

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { WriteLine } from '../log-lines.ts'
+import type { Host } from '../host.ts'
 import { TapeError } from './tape.ts'
 import { resultCodeOf, TAPE_COLUMNS, tableColumns, tapeErrorOf } from './tape-database.ts'
 
@@ -25,7 +25,7 @@ type DiskFailure = {
 /** A file that another process may copy until `release`. `source` is null if the copy was written at once. */
 type HeldCopy = { readonly source: string | null; readonly release: () => boolean }
 
-type Options = { readonly dataDir: string; readonly now: () => number; readonly log?: WriteLine }
+type Options = Pick<Host, 'now'> & Partial<Pick<Host, 'log'>> & { readonly dataDir: string }
 
 /**
  * The transactions of the tape's file. While the disk fails, they go to tables in memory: SQLite prefers a temporary table of the

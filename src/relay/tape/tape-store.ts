@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { clockStepsMs } from '../../lib/steady-clock.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'
-import type { WriteLine } from '../log-lines.ts'
+import type { Host } from '../host.ts'
 import { Eviction, type EvictionBounds, type EvictionState } from './eviction.ts'
 import { TapeIndex } from './index/tape-index.ts'
 import { type ChannelSeqs, LastSeqs, SeqMap } from './last-seqs.ts'
@@ -32,19 +32,17 @@ const EPOCH_CHARS = 6
 /** Place at which a new file continues another tape: after the number `end` of this epoch. */
 export type TapeOrigin = { readonly epoch: string; readonly epochBeganAt: number; readonly end: number }
 
-export type TapeStoreOptions = EvictionBounds & {
-  /** A folder, or `:memory:` for a tape that is gone when it closes. */
-  readonly dataDir: string
-  readonly random: () => number
-  /** Clock of the times in updates; by default `now`. */
-  readonly wallTime?: () => number
-  readonly log?: WriteLine
-  readonly onCommit?: (seconds: number) => void
-  /** Place after which the tape in a new file begins; by default, the number 0 of a new epoch. */
-  readonly origin?: TapeOrigin | null
-  /** Whether updates outlive the process; by default, whether the file can be written. */
-  readonly isDurable?: () => boolean
-}
+export type TapeStoreOptions = EvictionBounds &
+  Pick<Host, 'random'> &
+  Partial<Pick<Host, 'wallTime' | 'log'>> & {
+    /** A folder, or `:memory:` for a tape that is gone when it closes. */
+    readonly dataDir: string
+    readonly onCommit?: (seconds: number) => void
+    /** Place after which the tape in a new file begins; by default, the number 0 of a new epoch. */
+    readonly origin?: TapeOrigin | null
+    /** Whether updates outlive the process; by default, whether the file can be written. */
+    readonly isDurable?: () => boolean
+  }
 
 /** A batch whose updates have their numbers. */
 export type NumberedBatch = {
@@ -284,6 +282,7 @@ export class TapeStore implements Tape {
     this.#eviction.save(this.#state.eviction, this.end())
   }
 
+  /** Clock of the times in updates. */
   get #wallTime(): () => number {
     return this.#options.wallTime ?? this.#options.now
   }

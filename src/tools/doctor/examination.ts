@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { SchedulerLike } from 'rxjs'
 import { type Hex, readQuantity } from '../../lib/hex.ts'
 import { createRedactor, redactDeep } from '../../lib/redact.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
 import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
 import type { Config } from '../../relay/config/config.ts'
+import type { Host } from '../../relay/host.ts'
 import { EndpointProbe } from './endpoint-probe.ts'
 import { adviceFor, type Finding, fail, type NamedOutcome, type Outcome, ok, originOf, skip, timeUp, warn } from './finding.ts'
 import { lagOutcome, type SeenHead } from './head-lag.ts'
@@ -14,13 +14,7 @@ import { probeSocket, type SocketReport, socketFindings } from './socket-probe.t
 import { type Trial, trySource } from './source-trial.ts'
 import { type Verdict, verdictOf } from './verdict.ts'
 
-type ExaminationInputs = {
-  readonly config: Config
-  readonly timeoutMs: number
-  readonly clock: SchedulerLike
-  readonly wallTime: () => number
-  readonly random: () => number
-}
+type ExaminationInputs = Pick<Host, 'clock' | 'wallTime' | 'random'> & { readonly config: Config; readonly timeoutMs: number }
 
 export type Examination = { readonly verdict: Verdict; readonly findings: readonly Finding[] }
 

@@ -1,6 +1,7 @@
 import type { Hex } from '../../lib/hex.ts'
 import type { Nav } from '../../protocol/fields.ts'
 import type { Config } from '../../relay/config/config.ts'
+import type { Host } from '../../relay/host.ts'
 import { type ListedToken, parseList } from '../../relay/tokens/list/list-parser.ts'
 import { fetchList } from '../../relay/tokens/list/list-poller.ts'
 import { navAt } from '../../relay/tokens/nav.ts'
@@ -9,10 +10,9 @@ import { counted, type Finding, fail, type Outcome, ok, originOf, reasonOf, warn
 /** `addresses` are those of the tokens, in the order in which the relay follows them. */
 export type ListReport = { readonly findings: readonly Finding[]; readonly addresses: readonly Hex[] }
 
-type ListInputs = {
+type ListInputs = Pick<Host, 'wallTime'> & {
   readonly config: Pick<Config['tokens'], 'stocksApiUrl' | 'navStaleAfterMs'>
   readonly timeoutMs: number
-  readonly wallTime: () => number
 }
 
 /** Limit of the records that a message names. */

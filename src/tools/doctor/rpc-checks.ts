@@ -12,15 +12,15 @@ import { STALE_HEAD_MS } from '../../relay/chain/source/source-decisions.ts'
 import { initialState, NO_PENDING_MIN_POLLS } from '../../relay/chain/source/source-evidence.ts'
 import type { Config } from '../../relay/config/config.ts'
 import type { PoolSetting } from '../../relay/config/pool-settings.ts'
+import type { Host } from '../../relay/host.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
 import { counted, fail, noPendingAdvice, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
 import { ANY_ADDRESS } from './socket-probe.ts'
 
-type RpcCheckInputs = {
+type RpcCheckInputs = Pick<Host, 'wallTime'> & {
   readonly probe: EndpointProbe
   readonly config: Config
   readonly addresses: Promise<readonly Hex[]>
-  readonly wallTime: () => number
   readonly deadline: AbortSignal
 }
 

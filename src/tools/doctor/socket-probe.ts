@@ -34,7 +34,7 @@ export async function probeSocket({ url, addresses, mayEnd, deadline }: SocketIn
   const socket = new SubscriptionSocket(url, {
     chain: new ChainIdentity(null, ''),
     now: () => performance.now(),
-    warn: (kind, detail) => report.warn(kind, detail),
+    log: (kind, detail) => report.warn(kind, detail),
     onMessage: (json) => report.readShape(json),
   })
   void addresses.then((list) => socket.setAddresses(list.length > 0 ? list : [ANY_ADDRESS]))

@@ -1,17 +1,4 @@
-import {
-  concat,
-  delay,
-  filter,
-  from,
-  fromEvent,
-  interval,
-  lastValueFrom,
-  merge,
-  NEVER,
-  type SchedulerLike,
-  takeUntil,
-  tap,
-} from 'rxjs'
+import { concat, delay, filter, from, fromEvent, interval, lastValueFrom, merge, NEVER, takeUntil, tap } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
@@ -19,12 +6,11 @@ import { EndpointPool } from '../../relay/chain/rpc/endpoint-pool.ts'
 import { sharedSourceOptions } from '../../relay/chain/source/shared-source-options.ts'
 import { type ChainEvent, sourceFromNow } from '../../relay/chain/source/source.ts'
 import type { Config } from '../../relay/config/config.ts'
+import type { Host } from '../../relay/host.ts'
 
-type TrialInputs = {
+type TrialInputs = Pick<Host, 'clock' | 'random'> & {
   readonly config: Config
   readonly addresses: Promise<readonly Hex[]>
-  readonly clock: SchedulerLike
-  readonly random: () => number
   readonly deadline: AbortSignal
 }
 
@@ -49,14 +35,14 @@ const UNCOUNTED_BLOCKS = 2
 export async function trySource({ config, addresses, clock, random, deadline }: TrialInputs): Promise<Trial> {
   const { chainId = null, upstreamRpcUrl } = config.chain
   const chain = new ChainIdentity(chainId, 'CHAIN_ID')
-  const shared = { chain, random, warn: () => {} }
+  const shared = { chain, random, log: () => {} }
   const endpoints = new EndpointPool({ ...shared, urls: upstreamRpcUrl, now: () => clock.now() })
   const events = sourceFromNow({
     ...sharedSourceOptions({ ...shared, config: config.chain, clock }),
     endpoints,
     addresses: concat(from(addresses.then(notEmpty)), NEVER),
     clock,
-    warn: shared.warn,
+    log: shared.log,
   })
   const trial = new RunningTrial()
   const steady = interval(STEADY_CHECK_MS).pipe(filter(() => trial.isSteady(clock.now())))

@@ -55,7 +55,7 @@ async function openUniswap() {
 /** A reader, and the methods that it used. */
 const readerOf = (url: string, methods = new Set<string>()): PoolReader => {
   const chain = new ChainIdentity(31_337, 'CHAIN_ID')
-  const rpc = new EndpointPool({ urls: [url], chain, now: () => performance.now(), random: () => 0.5, warn: () => undefined })
+  const rpc = new EndpointPool({ urls: [url], chain, now: () => performance.now(), random: () => 0.5, log: () => undefined })
   const requestBatch: RequestBatchFn = (batch, signal) => {
     for (const { method } of batch) methods.add(method)
     return rpc.requestBatch(batch, signal)

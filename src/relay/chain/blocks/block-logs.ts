@@ -1,4 +1,4 @@
-import type { SchedulerLike } from 'rxjs'
+import type { Host } from '../../host.ts'
 import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
 import type { Log, Logs } from '../logs/log-parser.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
@@ -20,13 +20,12 @@ export class MissingLogsError extends Error {
   }
 }
 
-export type BlockReadContext = {
+export type BlockReadContext = Pick<Host, 'clock'> & {
   readonly node: ChainReader
   readonly confirmChain: ConfirmChain
   readonly openKeys: OpenKeys
   /** Returns the listed contracts at this moment. */
   readonly filters: () => readonly ReadFilter[]
-  readonly clock: SchedulerLike
   readonly signal: AbortSignal
 }
 

@@ -1,9 +1,10 @@
-import type { Observable, SchedulerLike } from 'rxjs'
+import type { Observable } from 'rxjs'
 import { observe, repeatStep } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
 import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
-import type { LogKind, WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
+import type { LogKind } from '../../log-lines.ts'
 import { addressSetOf } from '../logs/log-filter.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
@@ -31,14 +32,12 @@ const REFUSED_MS = 3_600_000
 /** Delay before a contract is read again after an empty or refused answer. A lagging node may answer empty. */
 const EMPTY_CONTRACT_MS = 60_000
 
-type Options = {
+type Options = Pick<Host, 'clock' | 'log'> & {
   readonly request: RequestFn
   readonly feeds: readonly Hex[]
   /** The contract that says whether the feed of a token is frozen; null if none is configured. */
   readonly registry: { readonly address: Hex; readonly stocksRefreshMs: number } | null
   readonly head: () => BlockRef | null
-  readonly clock: SchedulerLike
-  readonly warn: WriteLine
 }
 
 type PolledContract = {
@@ -179,7 +178,7 @@ export class ContractPoller {
 
   #postpone(contract: PolledContract, warning: LogKind = 'contract_empty', ms = EMPTY_CONTRACT_MS): null {
     this.#scheduleIn(contract, ms)
-    this.#options.warn(warning, { type: contract.type, address: contract.address })
+    this.#options.log(warning, { type: contract.type, address: contract.address })
     return null
   }
 
@@ -193,7 +192,7 @@ export class ContractPoller {
     if (!isBehind && !isOracle && !failure.isRefused) this.#backoffUntil = this.#options.clock.now() + waitMs
     // A refusal that stops all calls is already logged.
     if (failure !== this.#refusedError)
-      this.#options.warn('contract_failed', { type: contract.type, address: contract.address, reason: failure.message })
+      this.#options.log('contract_failed', { type: contract.type, address: contract.address, reason: failure.message })
   }
 
   #scheduleIn(contract: PolledContract, ms: number): void {
@@ -219,6 +218,6 @@ export class ContractPoller {
     if (!(failure instanceof UpstreamError && failure.isRefused)) return
     this.#refusedError = failure
     this.#refusedUntil = this.#options.clock.now() + REFUSED_MS
-    this.#options.warn('contracts_refused', { reason: failure.message })
+    this.#options.log('contracts_refused', { reason: failure.message })
   }
 }

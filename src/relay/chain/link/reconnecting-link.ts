@@ -8,7 +8,6 @@ import {
   merge,
   type Observable,
   of,
-  type SchedulerLike,
   tap,
   throwError,
   timer,
@@ -16,7 +15,7 @@ import {
 import { retryWithBackoff } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { hostOf } from '../../../lib/http-fetch.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
@@ -32,20 +31,18 @@ export type LinkInputs = {
   readonly reconnects: Observable<unknown>
 }
 
-type Options = LinkInputs & {
-  readonly urls: readonly string[]
-  readonly chain: ChainIdentity
-  readonly clock: SchedulerLike
-  readonly random: () => number
-  readonly warn: WriteLine
-  /** Called with the host of each socket that was lost or never opened. */
-  readonly onLoss?: (endpoint: string) => void
-}
+type Options = LinkInputs &
+  Pick<Host, 'clock' | 'random' | 'log'> & {
+    readonly urls: readonly string[]
+    readonly chain: ChainIdentity
+    /** Called with the host of each socket that was lost or never opened. */
+    readonly onLoss?: (endpoint: string) => void
+  }
 
 /** An upstream socket as an endless stream of signals. After each loss it tries the next URL, with backoff. */
 export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
   defer(() => {
-    const { urls, addresses, probes, reconnects, chain, clock, random, warn, onLoss } = options
+    const { urls, addresses, probes, reconnects, chain, clock, random, log, onLoss } = options
     let attempts = 0
     // A `Retry-After` of one URL must not delay the attempt at another one, so it counts only for a single URL.
     const leastMs = (failure: unknown) => (urls.length === 1 && failure instanceof UpstreamError ? (failure.retryAfterMs ?? 0) : 0)
@@ -54,7 +51,7 @@ export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
       const isFirst = attempts % urls.length === 0
       attempts += 1
       const connection = defer(() => {
-        const socket = new SubscriptionSocket(url, { chain, now: () => clock.now(), warn })
+        const socket = new SubscriptionSocket(url, { chain, now: () => clock.now(), log })
         const commands = merge(
           addresses.pipe(tap((list) => socket.setAddresses(list))),
           probes.pipe(tap(() => socket.retrySubscriptions())),
@@ -73,7 +70,7 @@ export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
         catchError((failure: unknown) => {
           const reason = failure instanceof Error ? failure.message : String(failure)
           onLoss?.(hostOf(url))
-          warn('link_down', { endpoint: hostOf(url), reason })
+          log('link_down', { endpoint: hostOf(url), reason })
           return concat(
             of<LinkSignal>({ type: 'down', reason, isRefused: failure instanceof UpstreamError && failure.isRefused }),
             throwError(() => failure),

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { type Hex, readQuantity } from '../../../lib/hex.ts'
 import { parseShallowJson } from '../../../lib/safe-json.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { requestText } from '../rpc/request-text.ts'
 import { classifyHandshake, UpstreamError } from '../rpc/upstream-error.ts'
@@ -43,12 +43,7 @@ const PARTS_BOUND = 16
 /** Limit of known ids of subscriptions to logs. Those of replaced subscriptions are kept, since the node may still push for them. */
 const SUBSCRIPTIONS_BOUND = 8 * PARTS_BOUND
 
-type Options = {
-  readonly chain: ChainIdentity
-  readonly now: () => number
-  readonly warn: WriteLine
-  readonly onMessage?: (json: Buffer) => void
-}
+type Options = Pick<Host, 'now' | 'log'> & { readonly chain: ChainIdentity; readonly onMessage?: (json: Buffer) => void }
 
 const Answer = z.union([
   z.object({ id: z.int(), error: z.object({ code: z.number(), message: z.string() }) }),
@@ -247,7 +242,7 @@ export class SubscriptionSocket {
   }
 
   #warnOfRefusal(subscription: SubscriptionKind, { code, message }: RequestFailure): void {
-    this.#options.warn('subscription_refused', { subscription, code, reason: message })
+    this.#options.log('subscription_refused', { subscription, code, reason: message })
   }
 
   #unsubscribe(ids: readonly string[]): void {
@@ -270,7 +265,7 @@ export class SubscriptionSocket {
     this.#emitLogs()
     const answer = Answer.safeParse(message)
     if (!answer.success) {
-      this.#options.warn('message_unreadable', { begins: json.toString('utf8', 0, 120) })
+      this.#options.log('message_unreadable', { begins: json.toString('utf8', 0, 120) })
       return this.signals.next({ type: 'unreadable', count: 1 })
     }
     const request = this.#requests.get(answer.data.id)

@@ -1,7 +1,7 @@
-import { ignoreElements, interval, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
+import { ignoreElements, interval, merge, type Observable, tap } from 'rxjs'
 import { observe, repeatStep, WakeUp } from '../../../lib/async-loop.ts'
 import { getOrAdd } from '../../../lib/bounded-map.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import type { RequestBatchFn } from '../rpc/endpoint-pool.ts'
 import type { Pool } from './pool.ts'
 import { PoolReader, type PoolReadings, unreadable } from './pool-reader.ts'
@@ -16,13 +16,11 @@ const FAILED_INTERVAL_MS = 1_000
 const BEHIND_BLOCKS = 2
 const LOGGED_POOLS_BOUND = 10
 
-type Options = {
+type Options = Pick<Host, 'clock' | 'log'> & {
   readonly requestBatch: RequestBatchFn
   readonly stocksRefreshMs: number
   readonly tag: () => 'pending' | 'latest'
   readonly sealedHead: () => number | null
-  readonly clock: SchedulerLike
-  readonly warn: WriteLine
 }
 
 /** `readAt` is the block in which the pool was last read; -1 before. */
@@ -112,6 +110,6 @@ export class PoolPoller {
       polled.isUnreadable = reading.kind !== 'read'
     }
     for (const [reason, ids] of failures)
-      this.#options.warn('pools_unreadable', { pools: ids.slice(0, LOGGED_POOLS_BOUND), count: ids.length, reason })
+      this.#options.log('pools_unreadable', { pools: ids.slice(0, LOGGED_POOLS_BOUND), count: ids.length, reason })
   }
 }

@@ -1,7 +1,7 @@
-import type { SchedulerLike } from 'rxjs'
 import { wait } from '../../../lib/async-loop.ts'
 import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
+import type { Host } from '../../host.ts'
 import type { BatchAnswer } from '../rpc/answer-envelope.ts'
 import { Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import type { BatchRequest, RequestBatchFn } from '../rpc/endpoint-pool.ts'
@@ -25,7 +25,7 @@ export type PoolReadings = { readonly block: ReadingBlock | null; readonly pools
 
 type Tag = 'pending' | 'latest'
 
-type Options = { readonly requestBatch: RequestBatchFn; readonly clock: SchedulerLike }
+type Options = Pick<Host, 'clock'> & { readonly requestBatch: RequestBatchFn }
 
 const READING_BOUND_MS = 2_000
 /** Limit of repeats of a batch that lacks an answer, or during which the block changed. */

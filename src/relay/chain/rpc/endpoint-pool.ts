@@ -3,7 +3,7 @@ import { readQuantity } from '../../../lib/hex.ts'
 import { failureReason, hostOf, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
 import { chunk } from '../../../lib/turns.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from '../../../protocol/json-rpc-methods.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseRawResult, parseResult } from './answer-envelope.ts'
 import type { ChainIdentity } from './chain-identity.ts'
 import { RequestSocket } from './request-socket.ts'
@@ -72,12 +72,9 @@ type Endpoint = {
   headBehind: number | null
 }
 
-type Options = {
+type Options = Pick<Host, 'now' | 'random' | 'log'> & {
   readonly urls: readonly string[]
   readonly chain: ChainIdentity
-  readonly now: () => number
-  readonly random: () => number
-  readonly warn: WriteLine
   /** Decides whether a failure is the endpoint's fault. By default, every failure is that does not concern one request only. */
   readonly isEndpointFault?: (error: UpstreamError) => boolean
   /** Called after each request, with the host of its endpoint. */
@@ -175,7 +172,7 @@ export class EndpointPool {
     } catch (failure) {
       if (!(failure instanceof UpstreamError && isBatchRefusal(failure))) throw failure
       endpoint.batchesRefusedUntil = this.#options.now() + BATCHES_REFUSED_MS
-      this.#options.warn('batches_refused', { endpoint: hostOf(endpoint.url), reason: failure.message })
+      this.#options.log('batches_refused', { endpoint: hostOf(endpoint.url), reason: failure.message })
       return this.#singlesFrom(endpoint, batch, signal)
     }
   }
@@ -214,7 +211,7 @@ export class EndpointPool {
     }
     endpoint.asideTimes = now - endpoint.asideUntil > ASIDE.maxMs ? 1 : endpoint.asideTimes + 1
     endpoint.asideUntil = now + backoffMs(ASIDE, endpoint.asideTimes)
-    this.#options.warn('upstream_aside', { endpoint: hostOf(endpoint.url), ...detail })
+    this.#options.log('upstream_aside', { endpoint: hostOf(endpoint.url), ...detail })
   }
 
   #recordFailure(endpoint: Endpoint, error: UpstreamError): void {
@@ -269,7 +266,7 @@ export class EndpointPool {
     endpoint.backoffUntil = this.#options.now() + restMs
     if (error.kind === 'unreachable' && error.message === TIMEOUT_MESSAGE) this.#putAside(endpoint, { reason: 'it hangs' })
     const kind = error.kind === 'wrong_chain' ? 'wrong_chain' : 'upstream_failed'
-    this.#options.warn(kind, { endpoint: hostOf(endpoint.url), error: error.kind, reason: error.message, again_in_ms: restMs })
+    this.#options.log(kind, { endpoint: hostOf(endpoint.url), error: error.kind, reason: error.message, again_in_ms: restMs })
   }
 
   /** Checks the chain of an endpoint. Afterwards only an endpoint of another chain is not used for a while. */

@@ -19,7 +19,7 @@ const warnings = { settle: 'settling_delayed', backfill: 'backfill_delayed', rec
 /** Performs the reads of the plan, each lane one at a time. Each emitted answer must be learned before `next` returns. */
 export const settleChain = (options: Options): Observable<ReadAnswer> =>
   observe((next, signal) => {
-    const { state, changed: wakeUp, clock, warn } = options
+    const { state, changed: wakeUp, clock, log } = options
     const context = { ...options, signal, filters: () => state().filters }
     const step = async (lane: Lane) => {
       const read = plan(state()).find((planned) => planned.lane === lane)
@@ -30,7 +30,7 @@ export const settleChain = (options: Options): Observable<ReadAnswer> =>
         next({ read, ...found })
       }
       const failures = state().failures[lane]
-      if (isRepeated(failures)) warn(warnings[lane], { reason: String(failures.last) })
+      if (isRepeated(failures)) log(warnings[lane], { reason: String(failures.last) })
       return Math.max(0, failures.retryAt - clock.now())
     }
     return Promise.all(

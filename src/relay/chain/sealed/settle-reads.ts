@@ -1,4 +1,4 @@
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import { type BlockReadContext, type BlockReading, type BlockResult, readBlock, readHeader } from '../blocks/block-logs.ts'
 import { firstWithinAge } from '../blocks/block-search.ts'
 import { acceptsMissing, type Failures, isExhausted, isReadFailure, noFailures } from '../blocks/read-failures.ts'
@@ -13,7 +13,7 @@ import type { Found, ReadOf } from './settlement-types.ts'
 const NEWEST_BLOCKS = 64
 
 /** Limit of the age of blocks to catch up on after an outage, in chain time. */
-export type SettleContext = BlockReadContext & { readonly backfillLimitMs: number; readonly warn: WriteLine }
+export type SettleContext = BlockReadContext & Pick<Host, 'log'> & { readonly backfillLimitMs: number }
 
 /** Reads the header of a settled block for which a node gave another hash. */
 export async function readDisputed(context: SettleContext, state: SealedState, read: ReadOf<'disputed'>): Promise<Found> {
@@ -126,10 +126,10 @@ async function findIfReplaced(context: SettleContext, state: SealedState, { numb
 
 /** Finds the block to roll back to. Fails if a node that answered turns out to be of another chain. */
 async function findReplaced(context: SettleContext, state: SealedState, number: number, answeredSince: number): Promise<Found> {
-  const { node, confirmChain, clock, warn, signal } = context
+  const { node, confirmChain, clock, log, signal } = context
   const noticedAt = clock.now()
   const { to, lost } = await findRollbackTarget(node, state.blocks, { number, safe: state.safe }, signal)
   await confirmChain({ answeredSince, askedAfter: noticedAt })
-  warn('reorg', { from: to.number + 1, depth: (state.blocks.newest?.number ?? to.number) - to.number, lost })
+  log('reorg', { from: to.number + 1, depth: (state.blocks.newest?.number ?? to.number) - to.number, lost })
   return { type: 'replaced', to, lost }
 }

@@ -1,20 +1,18 @@
-import { exhaustMap, type Observable, type SchedulerLike, timer } from 'rxjs'
+import { exhaustMap, type Observable, timer } from 'rxjs'
 import { observe } from '../../../lib/async-loop.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import { isSealed } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
 import type { FinalityEvent } from '../sealed/settlement-types.ts'
 
-type Options = {
+type Options = Pick<Host, 'clock' | 'log'> & {
   readonly node: ChainReader
   readonly pollIntervalMs: number
   readonly published: { readonly safe: number | null; readonly finalized: number | null }
-  readonly clock: SchedulerLike
-  readonly warn: WriteLine
 }
 
 /** Polls the `safe` and the `finalized` block, and emits each newer one. A node that lags or lacks the tags causes no event. */
-export function pollFinality({ node, pollIntervalMs, published, clock, warn }: Options): Observable<FinalityEvent> {
+export function pollFinality({ node, pollIntervalMs, published, clock, log }: Options): Observable<FinalityEvent> {
   const highest = { safe: published.safe ?? -1, finalized: published.finalized ?? -1 }
   const poll = async (stage: FinalityEvent['stage'], emit: (event: FinalityEvent) => void, signal: AbortSignal) => {
     try {
@@ -24,7 +22,7 @@ export function pollFinality({ node, pollIntervalMs, published, clock, warn }: O
       emit({ type: 'finality', stage, block })
     } catch (failure) {
       signal.throwIfAborted()
-      warn('no_finality', { stage, reason: String(failure) })
+      log('no_finality', { stage, reason: String(failure) })
     }
   }
   const pollBoth = observe<FinalityEvent>(async (emit, signal) => {

@@ -1,4 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
+import type { Host } from '../../host.ts'
 import type { Logs } from '../logs/log-parser.ts'
 import { type Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
@@ -18,13 +19,12 @@ export type PollResult =
   /** The poll is complete for these addresses. `memory` is null if the poll did not read the pending block. */
   | { readonly type: 'covered'; readonly addresses: readonly Hex[]; readonly memory: PendingMemory | null }
 
-type PollInputs = {
+type PollInputs = Pick<Host, 'now'> & {
   readonly node: ChainReader
   readonly state: SourceState
   readonly memory: PendingMemory
   readonly addresses: readonly Hex[]
   readonly knowsSealed: (block: Header) => boolean
-  readonly now: () => number
   readonly emit: (result: PollResult) => void
   readonly signal: AbortSignal
 }

@@ -1,16 +1,12 @@
-import type { SchedulerLike } from 'rxjs'
 import type { Config } from '../../config/config.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import { reconnectingLink } from '../link/reconnecting-link.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import type { SourceOptions } from './source.ts'
 
-type SharedSourceInputs = {
+type SharedSourceInputs = Pick<Host, 'clock' | 'random' | 'log'> & {
   readonly config: Config['chain']
   readonly chain: ChainIdentity
-  readonly clock: SchedulerLike
-  readonly random: () => number
-  readonly warn: WriteLine
   /** Called with the host of each lost upstream socket. */
   readonly onLoss?: (endpoint: string) => void
 }

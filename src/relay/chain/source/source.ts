@@ -10,7 +10,6 @@ import {
   merge,
   type Observable,
   ReplaySubject,
-  type SchedulerLike,
   Subject,
   scan,
   switchMap,
@@ -20,7 +19,7 @@ import {
 import { observe, WakeUp, wait } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Head } from '../../../protocol/fields.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import type { Cursor, OpenKeys } from '../blocks/sealed-block.ts'
 import type { LinkInputs } from '../link/reconnecting-link.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
@@ -42,7 +41,7 @@ export type { ChainEvent } from './chain-event.ts'
 
 const SILENCE_CHECK_MS = 250
 
-export type SourceOptions = {
+export type SourceOptions = Pick<Host, 'clock' | 'log'> & {
   readonly request: RequestFn
   readonly confirmChain: ConfirmChain
   /** Opens the upstream socket; null to poll everything. */
@@ -63,8 +62,6 @@ export type SourceOptions = {
   readonly silenceMs: number
   readonly finalityPollMs: number
   readonly backfillLimitMs: number
-  readonly clock: SchedulerLike
-  readonly warn: WriteLine
   /** Called with the number of messages and logs that cannot be read. */
   readonly onUnreadable?: (count: number) => void
 }
@@ -72,7 +69,7 @@ export type SourceOptions = {
 /** Returns the events of the chain. Pre-confirmed logs are pushed while the link is trusted, and polled otherwise. */
 export const source = (options: SourceOptions): Observable<ChainEvent> =>
   defer(() => {
-    const { addresses, link, linkCount = 1, clock, silenceMs, finalityPollMs, head, warn, onUnreadable } = options
+    const { addresses, link, linkCount = 1, clock, silenceMs, finalityPollMs, head, log, onUnreadable } = options
     const sealed = startSealed({ ...options, safe: head.safe })
     let progress = startProgress({ links: link ? linkCount : 0, silenceMs, sealed, at: clock.now() })
     const sealedChanged = new WakeUp()
@@ -90,7 +87,7 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
           merge<SourceInput[]>(
             requests,
             settling.pipe(map((answer): SourceInput => ({ type: 'answer', answer }))),
-            pollFinality({ node, pollIntervalMs: finalityPollMs, published: head, clock, warn }),
+            pollFinality({ node, pollIntervalMs: finalityPollMs, published: head, clock, log }),
             shared.pipe(map((addresses): SourceInput => ({ type: 'addresses', addresses, filters: [{ addresses }] }))),
             link ? withGapsClosed(link({ addresses: shared, probes, reconnects }), polling) : EMPTY,
             timer(0, options.pendingPollMs, clock).pipe(exhaustMap(() => pollDue(polling))),
@@ -140,7 +137,7 @@ const reportRequests =
     }
   }
 
-type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'warn'> & {
+type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'log'> & {
   readonly node: ChainReader
   readonly progress: () => SourceProgress
   readonly probes: Subject<void>
@@ -155,7 +152,7 @@ const pollInputs = ({ node, progress, clock }: Polling, emit: (input: PollResult
 
 const pollDue = (polling: Polling): Observable<SourceInput> =>
   observe<SourceInput>(async (emit, signal) => {
-    const { clock, warn, progress } = polling
+    const { clock, log, progress } = polling
     const at = clock.now()
     improveUpstream(polling, emit, at)
     const due = duePoll(progress().state, at)
@@ -166,7 +163,7 @@ const pollDue = (polling: Polling): Observable<SourceInput> =>
     } catch (failure) {
       signal.throwIfAborted()
       if (!(failure instanceof UpstreamError)) throw failure
-      warn('poll_failed', { reason: failure.message })
+      log('poll_failed', { reason: failure.message })
     }
   })
 

@@ -1,7 +1,7 @@
 import { nextTurn } from '../../../lib/turns.ts'
 import { type CloseReason, closeCodeOf } from '../../../protocol/close-codes.ts'
 import type { Refusal } from '../../../protocol/refusal.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import { goingAway, limitRefusals } from '../limits/refusals.ts'
@@ -27,7 +27,7 @@ const ALL = '*'
 /** Returns the name under which the clients of a transport are counted. */
 export const countName = (transport: ConnectionTransport): string => `listeners ${transport}`
 
-type Options = {
+type Options = Pick<Host, 'uptime' | 'random' | 'log'> & {
   readonly maxClients: number
   readonly maxClientsPerAddress: number
   readonly maxBacklogBytes: number
@@ -40,10 +40,7 @@ type Options = {
   readonly workers: number
   /** Whether other processes serve the same tape, so that a client may reconnect at once. */
   readonly isOneOfMany: boolean
-  readonly uptime: () => number
-  readonly random: () => number
   readonly metrics: Pick<Metrics, 'listeners' | 'disconnects'>
-  readonly log: WriteLine
 }
 
 /** Numbers of clients that are connected, and of the updates and bytes that were sent to all. */

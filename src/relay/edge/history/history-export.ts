@@ -34,7 +34,7 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest' | 'oldestTime'
 
 /** Sends the range as NDJSON, at the reader's pace. Cuts the connection after a failure, to show that the end is missing. */
 export function openExport(
-  { clients, tape, uptime, clientAddressOf, warn }: EdgeContext,
+  { clients, tape, uptime, clientAddressOf, log }: EdgeContext,
   workQueue: LongWorkQueue,
   { incoming, outgoing, query }: { incoming: IncomingMessage; outgoing: ServerResponse; query: HistoryQuery },
 ): void {
@@ -64,7 +64,7 @@ export function openExport(
     await outlet.finish()
   }
   clients.replaySlots.run(client, send).catch((failure: unknown) => {
-    if (!(failure instanceof EvictedError)) warn('history_unreadable', { reason: String(failure) })
+    if (!(failure instanceof EvictedError)) log('history_unreadable', { reason: String(failure) })
     outlet.end()
   })
 }

@@ -116,7 +116,7 @@ export function openApp(options: Options): Hono<Env> {
   app.notFound((c) => sendRefusal(c, refusals.unknownPath))
   app.onError((failure, c) => {
     if (failure instanceof Refusal) return sendRefusal(c, failure)
-    context.warn('request_failed', { path: c.req.path, reason: String(failure) })
+    context.log('request_failed', { path: c.req.path, reason: String(failure) })
     return sendRefusal(c, refusals.internalError)
   })
   return app

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '../../../lib/http-fetch.ts'
 import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../config/api-key-settings.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 
 /** Time in which an access token can open connections. A connection that it opened does not end with it. */
 const ACCESS_TOKEN_LIFE_MS = 60_000
@@ -21,13 +21,11 @@ type KeyUsage = { requests: number; refusals: number }
 
 type RingKey = KeyEntry & { readonly usage: KeyUsage }
 
-type ApiKeyRingOptions = {
+type ApiKeyRingOptions = Pick<Host, 'wallTime' | 'log'> & {
   readonly apiKeys: readonly KeyEntry[]
   readonly apiKeysFile: string | undefined
   /** Signs access tokens. Processes with one secret accept each other's access tokens. */
   readonly tokenSecret: string
-  readonly wallTime: () => number
-  readonly log: WriteLine
   /** Called with the clients whose API keys were removed. */
   readonly onRevoked: (clients: ReadonlySet<string>) => void
 }

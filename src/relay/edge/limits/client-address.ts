@@ -8,12 +8,12 @@ type IpAddress = ipaddr.IPv4 | ipaddr.IPv6
 const NETWORK_PARTS = 4
 
 /** Returns the sender's address. If that is a trusted proxy, returns the last address in X-Forwarded-For that is none. */
-export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList | undefined, warn: () => void): string {
+export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList | undefined, onUntrusted: () => void): string {
   let address = parseAddress(incoming.socket.remoteAddress ?? '')
   const forwarded = incoming.headers['x-forwarded-for']
   if (address === null) return 'unknown'
   if (forwarded === undefined) return networkOf(address)
-  if (!isIn(trusted, address)) warn()
+  if (!isIn(trusted, address)) onUntrusted()
   const hops = String(forwarded).split(',')
   while (isIn(trusted, address) && hops.length > 0) {
     const previous = parseAddress(hops.pop() ?? '')

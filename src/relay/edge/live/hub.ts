@@ -3,6 +3,7 @@ import type { Stage } from '../../../protocol/fields.ts'
 import type { NoticeOf } from '../../../protocol/notices.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
 import type { Refusal } from '../../../protocol/refusal.ts'
+import type { Host } from '../../host.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Tape } from '../../tape/tape.ts'
 import type { Clients } from '../clients/clients.ts'
@@ -15,13 +16,11 @@ import { Backlogs } from './backlogs.ts'
 import { Delivery } from './delivery.ts'
 import { Listener, type ListenerHost, type ListenerInit } from './listener.ts'
 
-type Options = {
+type Options = Pick<Host, 'wallTime' | 'uptime'> & {
   readonly clients: Clients
   readonly maxSelections: number
   readonly tape: Tape
   readonly current: CurrentState
-  readonly wallTime: () => number
-  readonly uptime: () => number
   /** Limit of the time for which an update waits to share one write with later updates. */
   readonly batchDelayBoundMs: number
   readonly metrics: Pick<Metrics, 'gaps' | 'heldBytes' | 'countDelivered'>

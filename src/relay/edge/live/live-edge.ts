@@ -5,7 +5,7 @@ import { version } from '../../../lib/version.ts'
 import { transports } from '../../../protocol/transports.ts'
 import { randomTokenSecret } from '../../config/api-key-settings.ts'
 import type { Config } from '../../config/config.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import type { Metrics } from '../../metrics.ts'
 import { demoNote } from '../../notes/published-notes.ts'
 import { Clients } from '../clients/clients.ts'
@@ -24,16 +24,16 @@ const ABSENCE_CHECK_MS = 100
 /** Limit of the time for which an update waits to share one write with later ones: Node receives a burst in a few reads. */
 const BATCH_DELAY_BOUND_MS = 10
 
-type LiveInputs = Pick<EdgeContext, 'tape' | 'shared' | 'now' | 'wallTime' | 'uptime' | 'random' | 'warn'> & {
-  readonly config: Config
-  readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
-  readonly metrics: Metrics
-  readonly sharedUsage?: SharedUsage | null
-  readonly log: WriteLine
-}
+type LiveInputs = Pick<EdgeContext, 'tape' | 'shared'> &
+  Omit<Host, 'clock'> & {
+    readonly config: Config
+    readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
+    readonly metrics: Metrics
+    readonly sharedUsage?: SharedUsage | null
+  }
 
 export function openLiveEdge(inputs: LiveInputs) {
-  const { config, chain, tape, shared, wallTime, warn, log } = inputs
+  const { config, chain, tape, shared, wallTime, log } = inputs
   const current = new CurrentState(tape.notes, shared)
   const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
   const onRevoked = (revoked: ReadonlySet<string>) => clients.disconnectAll(revoked)
@@ -61,7 +61,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     },
     authorize: createAuthorizer(config.edge.origins, keys),
     clientAddressOf: (incoming) =>
-      keyClientOf(incoming, keys) ?? clientAddressOf(incoming, config.edge.trustedProxies, () => warn('untrusted_proxy')),
+      keyClientOf(incoming, keys) ?? clientAddressOf(incoming, config.edge.trustedProxies, () => log('untrusted_proxy')),
   }
   let isStopping = false
   const readiness = openReadiness({ ...context, isStopping: () => isStopping || clients.isDraining })

@@ -1,14 +1,14 @@
+import type { Host } from '../../host.ts'
 import type { SharedTapeLink, Tape } from '../../tape/tape.ts'
 import type { CurrentState } from '../select/current-state.ts'
 
 /** The relay is unready if settling has been behind for this long, and the newest settled block is older than this. */
 const SETTLING_LAG_BOUND_MS = 10_000
 
-type ReadinessInputs = {
+type ReadinessInputs = Pick<Host, 'now'> & {
   readonly tape: Pick<Tape, 'follow'>
   readonly shared: Pick<SharedTapeLink, 'refusal'> | null
   readonly current: CurrentState
-  readonly now: () => number
   readonly isWrongChain: () => boolean
   readonly isStopping: () => boolean
 }

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import { type BatchMessage, batchMessageOf, numberedBatchOf, type ReadableBatch, readMessage } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { type Entry, REACH_BOUND_MS, type SharedTapeLink } from '../tape.ts'
@@ -23,15 +23,14 @@ type StreamPoint = StreamPlace & {
 
 const pointNote = defineNote<StreamPoint>('stream-point')
 
-export type StreamCopyOptions = TapeStoreOptions & {
-  readonly stream: Pick<NatsStream, 'extent'>
-  readonly uptime: () => number
-  readonly log: WriteLine
-  /** Called when this process cannot write its copy of the tape. */
-  readonly onFailure: (failure: unknown) => void
-  /** Called for each message of the stream that this process cannot read. */
-  readonly onUnreadable: () => void
-}
+export type StreamCopyOptions = TapeStoreOptions &
+  Pick<Host, 'uptime' | 'log'> & {
+    readonly stream: Pick<NatsStream, 'extent'>
+    /** Called when this process cannot write its copy of the tape. */
+    readonly onFailure: (failure: unknown) => void
+    /** Called for each message of the stream that this process cannot read. */
+    readonly onUnreadable: () => void
+  }
 
 /** The tape in a stream of NATS JetStream, as a copy in the store of this process. One ingester leads, and writes the stream. */
 export class StreamCopy implements SharedTapeLink {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { BehaviorSubject } from 'rxjs'
 import { messageOf } from '../../../lib/http-fetch.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import { type BatchMessage, batchMessageOf, encodeBatch } from '../batch-message.ts'
 import { Notes } from '../notes.ts'
 import { type Entry, NotLeadingError, type TapeBatch, type TapeWriter } from '../tape.ts'
@@ -23,12 +23,10 @@ const CHECKPOINT_REST_MS = 1_000
 /** Limit of the time in which a stopping leader writes the waiting updates. */
 const RESIGN_TIMEOUT_MS = 2_000
 
-type Options = {
+type Options = Pick<Host, 'uptime' | 'log'> & {
   readonly stream: NatsStream
   readonly copy: StreamCopy
-  readonly uptime: () => number
   readonly onFailure: (failure: unknown) => void
-  readonly log: WriteLine
 }
 
 type QueuedBatch = TapeBatch & {

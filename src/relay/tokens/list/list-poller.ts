@@ -5,7 +5,7 @@ import type { Hex } from '../../../lib/hex.ts'
 import { failureReason, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
 import { chunk, nextTurn, runInTurns } from '../../../lib/turns.ts'
 import { UpstreamError } from '../../chain/rpc/upstream-error.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import type { Host } from '../../host.ts'
 import { type ListedToken, type ParsedList, parseListInSteps } from './list-parser.ts'
 
 /** Fetches the list. `last` is the last answer that could be parsed, and is returned if the server answers 304. */
@@ -26,13 +26,10 @@ const TOKENS_PER_TURN = 100
 const REFRESH_JITTER = [0.9, 1.1] as const
 const RETRY_AFTER_JITTER = [1, 1.1] as const
 
-type Options = {
+type Options = Pick<Host, 'clock' | 'random' | 'log'> & {
   readonly fetch: FetchList
   readonly stocksRefreshMs: number
   readonly known: readonly Hex[]
-  readonly clock: SchedulerLike
-  readonly random: () => number
-  readonly warn: WriteLine
   readonly onUnreadable: (count: number) => void
   readonly onRead?: (outcome: 'ok' | 'failed', tokens: number) => void
 }
@@ -49,7 +46,7 @@ export type PolledList = {
 /** Emits the list at every refresh, or null if the list cannot be read and the last good one stays in use. */
 export const pollList = (options: Options): Observable<PolledList | null> =>
   observe<PolledList | null>(async (emit, signal) => {
-    const { fetch, stocksRefreshMs, known, clock, random, warn, onRead } = options
+    const { fetch, stocksRefreshMs, known, clock, random, log, onRead } = options
     const shrinkGuard = new ShrinkGuard(known, clock)
     let last: ReadList | null = null
     const step = async (): Promise<number> => {
@@ -66,7 +63,7 @@ export const pollList = (options: Options): Observable<PolledList | null> =>
         signal.throwIfAborted()
         if (failure instanceof UpstreamError) retryAfterMs = failure.retryAfterMs ?? 0
         onRead?.('failed', 0)
-        warn('list_unreadable', { reason: failureReason(failure) })
+        log('list_unreadable', { reason: failureReason(failure) })
         emit(null)
       }
       const drawn = random()
@@ -84,13 +81,13 @@ async function readList(body: Buffer, last: ReadList | null): Promise<ReadList> 
 }
 
 function partsOfList({ tokens, skipped }: ParsedList, shrinkGuard: ShrinkGuard, options: Options): readonly PolledList[] {
-  const { warn, onUnreadable, onRead } = options
+  const { log, onUnreadable, onRead } = options
   if (skipped.length > 0) {
     onUnreadable(skipped.length)
-    warn('list_records_skipped', { count: skipped.length, first: skipped[0] })
+    log('list_records_skipped', { count: skipped.length, first: skipped[0] })
   }
   const partial = !shrinkGuard.confirms(tokens)
-  if (partial) warn('list_shrank', { tokens: tokens.size })
+  if (partial) log('list_shrank', { tokens: tokens.size })
   // The tokens in this list count at once, even if known tokens are missing.
   onRead?.('ok', tokens.size)
   const order = [...tokens.keys()]

@@ -46,7 +46,7 @@ export const httpServices = {
   authorize: () => null,
   keys: null,
   compression: false,
-  warn() {},
+  log() {},
   countRefusal() {},
 }
 

@@ -33,7 +33,7 @@ const openPools = async () => {
         setPools: (pools) => calls.push(`all: ${pools.map(nameOf).join()}`),
         read: (pools) => calls.push(...[...pools].map(nameOf)),
       },
-      warn: (_, detail) => warnings.push(detail),
+      log: (_, detail) => warnings.push(detail),
     })
     const publish = async (...events: readonly IngestEvent[]) => {
       calls.length = 0

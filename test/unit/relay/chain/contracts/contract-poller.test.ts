@@ -48,7 +48,7 @@ const openCallPoller = ({
     registry: registry ? { address: registry, stocksRefreshMs: REFRESH_MS } : null,
     head: () => chain.head,
     clock,
-    warn: (kind) => warnings.push(kind),
+    log: (kind) => warnings.push(kind),
   })
   poller.setTokens(tokens)
   const subscription = poller

@@ -119,11 +119,11 @@ export const openLink = (
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
   const signals: Signal[] = []
   const warnings: { kind: string; detail: unknown }[] = []
-  const warn = (kind: string, detail: unknown) => {
+  const log = (kind: string, detail: unknown) => {
     warnings.push({ kind, detail })
     waiter.recheck()
   }
-  const subscription = reconnectingLink({ urls, addresses, probes, reconnects, chain, clock, random: () => 0, warn }).subscribe(
+  const subscription = reconnectingLink({ urls, addresses, probes, reconnects, chain, clock, random: () => 0, log }).subscribe(
     (signal) => {
       signals.push(signal)
       waiter.recheck()

@@ -29,7 +29,7 @@ const openPoller = ({ delayMs = 0 } = {}) => {
     tag: () => 'latest',
     sealedHead: () => known.head,
     clock,
-    warn: (kind, detail) => warnings.push([kind, detail]),
+    log: (kind, detail) => warnings.push([kind, detail]),
   })
   const subscription = poller.answers().subscribe((answer) => answers.push(answer))
   onTestFinished(() => subscription.unsubscribe())

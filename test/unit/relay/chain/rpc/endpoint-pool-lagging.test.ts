@@ -99,7 +99,7 @@ describe('of two endpoints', () => {
       }
     const rpc = new EndpointPool({
       ...{ urls: ['http://first', 'http://second'], chain: new ChainIdentity(100, 'CHAIN_ID'), now: () => now, random: () => 0.5 },
-      ...{ warn: (kind, detail) => warnings.push({ kind, detail }), exchange },
+      ...{ log: (kind, detail) => warnings.push({ kind, detail }), exchange },
     })
     const answers: unknown[] = []
     for (; now <= 30_000; now += 10_000) {

@@ -64,7 +64,7 @@ export const openEndpointPool = (urls: readonly string[], chain = new ChainIdent
     chain,
     now: () => clock.now,
     random: () => 0.5,
-    warn: (kind, detail) => warnings.push({ kind, detail }),
+    log: (kind, detail) => warnings.push({ kind, detail }),
   })
   const blockNumber = () => rpc.request('eth_blockNumber', [])
   return { rpc, chain, clock, warnings, blockNumber }

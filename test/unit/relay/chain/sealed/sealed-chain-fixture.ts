@@ -133,7 +133,7 @@ export const openSealedBlocks = ({
     changed,
     backfillLimitMs,
     clock,
-    warn: (kind) => warnings.push(kind),
+    log: (kind) => warnings.push(kind),
   }).subscribe(receive)
   onTestFinished(() => subscription.unsubscribe())
   const sealed = {

@@ -20,7 +20,7 @@ const openFinality = (published: { safe: number | null; finalized: number | null
     pollIntervalMs: EVERY_MS,
     published,
     clock,
-    warn: (kind) => warnings.push(kind),
+    log: (kind) => warnings.push(kind),
   }).subscribe((event) => events.push(event))
   onTestFinished(() => subscription.unsubscribe())
   return {

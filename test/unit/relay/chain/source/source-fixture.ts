@@ -79,7 +79,7 @@ export const openSource = ({
     finalityPollMs,
     backfillLimitMs: 3_600_000,
     clock,
-    warn: (kind) => warnings.push(kind),
+    log: (kind) => warnings.push(kind),
     onUnreadable: (count) => {
       unreadable += count
     },

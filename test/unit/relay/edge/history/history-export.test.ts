@@ -30,7 +30,7 @@ async function openExportServer(wrapTape?: (tape: TestTape) => TestTape) {
   const context: EdgeContext = {
     ...edge,
     clientAddressOf: ({ headers }) => String(headers.from ?? 'here'),
-    warn: (_, detail) => warnings.push(detail),
+    log: (_, detail) => warnings.push(detail),
   }
   const workQueue = new LongWorkQueue()
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {

@@ -17,7 +17,7 @@ export const openPoller = (inputs: Pick<PollerInputs, 'fetch'> & Partial<PollerI
   const start = () =>
     pollList({
       ...{ stocksRefreshMs: 15_000, known: [], clock, random: () => 0.5 },
-      warn: (kind, detail) => warnings.push({ kind, detail }),
+      log: (kind, detail) => warnings.push({ kind, detail }),
       onUnreadable: (count) => {
         unreadable += count
       },

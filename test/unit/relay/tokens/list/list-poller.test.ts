@@ -124,7 +124,7 @@ describe('a long list', () => {
         complete.resolve()
         return new Promise(() => {})
       },
-      ...{ stocksRefreshMs: 1, known: [], clock: asyncScheduler, random: () => 0.5, warn: () => {}, onUnreadable: () => {} },
+      ...{ stocksRefreshMs: 1, known: [], clock: asyncScheduler, random: () => 0.5, log: () => {}, onUnreadable: () => {} },
     }).subscribe((list) => list && parts.push(list))
     onTestFinished(() => subscription.unsubscribe())
     const countTurn = (): NodeJS.Immediate =>
