@@ -3,7 +3,7 @@ import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.
 import { FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/blocks/block-bounds.ts'
 import type { SealedBlock } from '../../chain/blocks/sealed-block.ts'
 import { matchesAny } from '../../chain/logs/log-filter.ts'
-import type { Log } from '../../chain/logs/log-parser.ts'
+import { hasContent, type Log } from '../../chain/logs/log-parser.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import type { Subscription, SubscriptionGroups } from './subscription-groups.ts'
 import { SubscriptionNotice } from './subscription-notice.ts'
@@ -144,7 +144,7 @@ export class LogNotifier {
     const settled = new Set<SentLog>()
     for (const log of logs) {
       const sentLog = pending.get(log.key)
-      if (sentLog && isSameLog(log, sentLog.log)) settled.add(sentLog)
+      if (sentLog && hasContent(log, sentLog.log)) settled.add(sentLog)
     }
     if (settled.size === pending.size) return
     for (const sentLog of pending.values())
@@ -241,9 +241,3 @@ function logToJson(log: Log, { blockHash, removed }: { blockHash: Hex | null; re
     ...log.more,
   })
 }
-
-const isSameLog = (one: Log, other: Log): boolean =>
-  one.address === other.address &&
-  one.data === other.data &&
-  one.topics.length === other.topics.length &&
-  one.topics.every((topic, index) => topic === other.topics[index])
