@@ -8,7 +8,7 @@ const CLOCK_SEQ_BOUND = 2 ** 52
 export const SEQ_BOUND = 2 ** 53 - 2 ** 50
 /** Limit of the numbers that a crash can lose: those in memory while the disk fails, and those in an unflushed log. */
 export const LOST_BOUND = 131_072
-/** Limit of the numbers that a run skips if its start is not on the disk: those of about two hours. */
+/** Limit of the numbers that a run skips if other runs do not know its start: those of about two hours. */
 const SKIPPED_BOUND = 2 ** 33
 /** Least difference between the stored time and the wall time of an update that counts as a step of the clock. */
 const STEP_MS = 1_000
@@ -30,18 +30,18 @@ export function lostAfter(runs: readonly Run[], seq: number): number | null {
   return next && seq > next.previous_end ? next.previous_end : null
 }
 
-/** Returns the first number of a run that begins now: the clock's or, if that may be given already, one beyond all lost numbers. */
-export function firstSeqOfRun(end: number, sinceEpochMs: number, isFirst: boolean): number {
-  const microseconds = Math.floor(sinceEpochMs * 1_000)
-  const least = end + 1 + (isFirst ? 0 : LOST_BOUND)
-  return microseconds <= CLOCK_SEQ_BOUND ? Math.max(least, microseconds) : least
+/**
+ * Returns the first number of a run that begins now: the clock's or, if that may be given already, one beyond all lost numbers. A
+ * restored backup does not know the runs after it. If the clock is behind the tape, the run must not begin where one of them did.
+ */
+export function firstSeqOfRun(end: number, wallTimeMs: number, epochBeganAt: number): number {
+  const microseconds = Math.floor((wallTimeMs - epochBeganAt) * 1_000)
+  const least = end + 1 + LOST_BOUND
+  return microseconds >= least && microseconds <= CLOCK_SEQ_BOUND ? microseconds : least + skippedByTime(wallTimeMs)
 }
 
-/**
- * Returns how many numbers a run skips if its start is not on the disk. If the clock is behind the tape, the next run may begin at
- * the same number, and must not give the same ones: time passes between the two.
- */
-export const skippedIfUnknown = (wallTimeMs: number): number => Math.floor(wallTimeMs * 1_000) % SKIPPED_BOUND
+/** Returns how many numbers a run skips that other runs do not know. Time passes between two runs, so they skip to other numbers. */
+export const skippedByTime = (wallTimeMs: number): number => Math.floor(wallTimeMs * 1_000) % SKIPPED_BOUND
 
 /**
  * Stored times omit the steps of the wall clock during a run. After a step forward they are too old for the next run, which would

@@ -7,7 +7,7 @@ import { Eviction, type EvictionBounds, type EvictionState } from './eviction.ts
 import { TapeIndex } from './index/tape-index.ts'
 import { type ChannelSeqs, LastSeqs, SeqMap } from './last-seqs.ts'
 import { Notes } from './notes.ts'
-import { addClockSteps, firstSeqOfRun, readRuns, skippedIfUnknown, writeRun } from './runs.ts'
+import { addClockSteps, firstSeqOfRun, readRuns, skippedByTime, writeRun } from './runs.ts'
 import type {
   CountEstimate,
   Entry,
@@ -193,10 +193,11 @@ export class TapeStore implements Tape {
   /** Begins a run at the clock's number, or later if its start cannot be on the disk before anybody receives an update of it. */
   beginRun(): void {
     const { end } = this.#state
-    const first = firstSeqOfRun(end, this.#wallTime() - this.epochBeganAt, this.#isNew && end === 0)
+    const wallTime = this.#wallTime()
+    const first = this.#isNew && end === 0 ? 1 : firstSeqOfRun(end, wallTime, this.epochBeganAt)
     const runs = this.#file.transaction(() => writeRun(this.#database, first, { oldest: this.oldest(), end }))
     this.#file.flush()
-    const next = this.isInFile ? first : first + skippedIfUnknown(this.#wallTime())
+    const next = this.isInFile ? first : first + skippedByTime(wallTime)
     this.#state = { ...this.#state, runs, next }
   }
 
