@@ -48,7 +48,7 @@ describe('the routes', () => {
 
   it('that fail are answered with 500 without the cause, which is logged', async () => {
     const warnings: unknown[] = []
-    const context = { current: {}, warn: (...warning: unknown[]) => warnings.push(warning) }
+    const context = { current: {}, log: (...warning: unknown[]) => warnings.push(warning) }
     const loadDocuments = () => Promise.reject(new Error('no such file'))
     const app = openApp({ context, nodeRoutes: [], loadDocuments } as never)
     expect((await fetchFrom(app, 'GET', '/unknown')).status).toBe(404)
