@@ -34,10 +34,11 @@ export function lostAfter(runs: readonly Run[], seq: number): number | null {
  * Returns the first number of a run that begins now: the clock's or, if that may be given already, one beyond all lost numbers. A
  * restored backup does not know the runs after it. If the clock is behind the tape, the run must not begin where one of them did.
  */
-export function firstSeqOfRun(end: number, wallTimeMs: number, epochBeganAt: number): number {
+export function firstSeqOfRun(end: number, wallTimeMs: number, epochBeganAt: number, isFirst: boolean): number {
   const microseconds = Math.floor((wallTimeMs - epochBeganAt) * 1_000)
-  const least = end + 1 + LOST_BOUND
-  return microseconds >= least && microseconds <= CLOCK_SEQ_BOUND ? microseconds : least + skippedByTime(wallTimeMs)
+  const least = end + 1 + (isFirst ? 0 : LOST_BOUND)
+  if (microseconds >= least && microseconds <= CLOCK_SEQ_BOUND) return microseconds
+  return isFirst ? least : least + skippedByTime(wallTimeMs)
 }
 
 /** Returns how many numbers a run skips that other runs do not know. Time passes between two runs, so they skip to other numbers. */

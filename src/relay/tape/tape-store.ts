@@ -194,7 +194,7 @@ export class TapeStore implements Tape {
   beginRun(): void {
     const { end } = this.#state
     const wallTime = this.#wallTime()
-    const first = this.#isNew && end === 0 ? 1 : firstSeqOfRun(end, wallTime, this.epochBeganAt)
+    const first = firstSeqOfRun(end, wallTime, this.epochBeganAt, this.#isNew && end === 0)
     const runs = this.#file.transaction(() => writeRun(this.#database, first, { oldest: this.oldest(), end }))
     this.#file.flush()
     const next = this.isInFile ? first : first + skippedByTime(wallTime)

@@ -353,7 +353,7 @@ describe('an append that the disk refuses', () => {
     expect(String(failure)).toContain('disk is full')
     expect(tape.end()).toBe(0)
     const [entry] = await tape.append([transfer({ at })])
-    expect(entry?.seq).toBeGreaterThan(LOST_BOUND)
+    expect(entry?.seq).toBe(1 + LOST_BOUND + skippedByTime(at))
   })
 
   it('does not move oldest', async () => {
@@ -400,4 +400,11 @@ it('an update of a run whose clock was set to the right time is as old after a r
   const seqsBefore = [second.seqBefore(clock.now - 90_000), second.seqBefore(clock.now - 30_000)]
   expect(seqsBefore).toEqual([entry?.seq, last?.seq].map((seq = 0) => seq - 1))
   await second.close()
+})
+
+it('the first run of a tape that continues an epoch begins at the clock’s number, because others may have been given', async () => {
+  const origin = { epoch: 'abc123', epochBeganAt: at - 5_000, end: 0 }
+  const tape = openLocalTape({ ...unboundedOptions, dataDir: ':memory:', now: () => at, origin })
+  const [entry] = await tape.append([transfer({ at })])
+  expect(entry?.seq).toBeGreaterThanOrEqual(5_000_000)
 })
