@@ -1,5 +1,6 @@
 import { render } from 'preact'
 import { Board } from './board.tsx'
+import { takePageKey } from './shared/page-key.ts'
 import { restoreTheme } from './shared/page-settings.ts'
 import { makeTextsVisible } from './shared/visible-text.tsx'
 
@@ -9,5 +10,6 @@ const root = document.getElementById('board')
 if (root) {
   // Removes the skeleton, which the page shows until this script runs.
   root.textContent = ''
+  takePageKey()
   render(<Board />, root)
 }

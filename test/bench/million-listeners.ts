@@ -8,6 +8,7 @@ import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { Connection } from '../../src/sdk/client/connection.ts'
 import type { OpenConnection } from '../../src/sdk/client/connection-openers.ts'
+import { ConnectionError, RelayError } from '../../src/sdk/client/errors.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
 import { openLocalTape } from '../support/local-tape.ts'
 
@@ -149,19 +150,21 @@ function byesOf(random: () => number): readonly string[] {
   return byes
 }
 
+const RELAY = 'http://relay/'
+
 /** Opens a client of the SDK whose first connection is lost at once. */
 function openClient(loss: Loss, edge: BusyEdge, time: VirtualTime, { random, bye }: { random: () => number; bye: string }): void {
   const lose: OpenConnection = (_, { onMessage, onEnd }) => {
     onMessage(JSON.stringify({ type: 'hello', heartbeat_s: HEARTBEAT_S }))
     if (loss === 'bye') onMessage(bye)
-    const code = loss === 'bye' ? 4_200 : 1_006
-    return loss === 'silence' ? () => {} : time.after(0, () => onEnd({ code, reason: loss }))
+    const error = loss === 'bye' ? new RelayError(4_200, {}) : new ConnectionError('lost', RELAY, null)
+    return loss === 'silence' ? () => {} : time.after(0, () => onEnd(error))
   }
   const reconnect: OpenConnection = (_, { onEnd }) => {
     let isOpen = true
     edge.connect((isAccepted) => {
       if (!isOpen) return
-      if (!isAccepted) return onEnd({ code: 4_100, reason: 'full' })
+      if (!isAccepted) return onEnd(new RelayError(4_100, { reason: 'full' }))
       edge.liveAt.push(time.now)
       connection.close()
     })
@@ -175,9 +178,10 @@ function openClient(loss: Loss, edge: BusyEdge, time: VirtualTime, { random, bye
   const connection = new Connection(
     {
       ...{ transport: 'websocket', open: { websocket, sse: () => ignore } },
-      ...{ now: () => time.now, random, after: time.after },
+      ...{ now: () => time.now, wallTime: () => time.now, random, after: time.after, retry: undefined },
+      http: { isKnown: true, probe: async () => null, urlOf: () => new URL(RELAY) },
     },
-    { query: () => new URLSearchParams(), onMessage: ignore, onState: ignore, onRefusal: ignore },
+    { query: () => new URLSearchParams(), onMessage: ignore, onState: ignore, onError: ignore },
   )
   connection.open()
 }

@@ -2,6 +2,7 @@ import { type CloseReason, closeCodes } from '../../src/protocol/close-codes.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import type { OpenConnection } from '../../src/sdk/client/connection-openers.ts'
+import { ConnectionError, RelayError } from '../../src/sdk/client/errors.ts'
 import { comparePositions } from '../../src/sdk/client/position-order.ts'
 import type { SeededRandom } from './seeded-random.ts'
 import type { SimulatedEdge } from './simulated-edge.ts'
@@ -57,7 +58,7 @@ export class SimulatedNetwork {
     const end = (code: number) => {
       if (!connection.close()) return
       this.#connections.delete(connection)
-      events.onEnd({ code, reason: `closed with ${code}` })
+      events.onEnd(code < 4_000 ? new ConnectionError('lost', 'http://relay/', code) : new RelayError(code, {}))
     }
     connection.onEnd = end
     this.#connections.add(connection)

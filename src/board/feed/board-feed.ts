@@ -74,15 +74,14 @@ export class BoardFeed {
   /** Newest position of the history that has not been read; null before the stream begins. */
   #unread: HistoryEnd | null = null
 
-  constructor(page: URL, filter: BoardFilter, former: BoardFeed | null) {
+  constructor(page: URL, key: string | null, filter: BoardFilter, former: BoardFeed | null) {
     this.filter = filter
     const { symbols, types, minValue, account } = filter
     this.#symbols = symbols.length > 0 ? symbols : '*'
     this.#valueFilters = { ...(minValue !== '' && { minValue }), ...(account.length > 0 && { account }) }
     this.#lineTypes = (types.length > 0 ? types : listedTypes) as readonly Type[]
-    const key = page.searchParams.get('key')
     this.headers = key === null ? {} : { authorization: `Bearer ${key}` }
-    this.client = connect(new URL('.', page), { heartbeatS: HEARTBEAT_S, ...(key !== null && { key }) })
+    this.client = connect(new URL('.', page), { heartbeatInterval: 1_000 * HEARTBEAT_S, ...(key !== null && { key }) })
     this.clock = former?.clock ?? new ServerClock()
     const isSameList = former?.filter.symbols.join() === symbols.join()
     this.book = book(undefined, { states: isSameList ? former?.book.all() : [] })
@@ -206,10 +205,10 @@ export class BoardFeed {
     const isOpen = last !== undefined && last.untilMs === null
     if (wasLive && state.phase !== 'live' && state.phase !== 'closed') {
       if (this.interruptions.length === INTERRUPTIONS_BOUND) this.interruptions.shift()
-      this.interruptions.push({ fromMs: Date.now(), untilMs: null, reason: state.reason })
-    } else if (isOpen && (state.phase === 'live' || state.reason !== last.reason)) {
+      this.interruptions.push({ fromMs: Date.now(), untilMs: null, reason: state.error?.message ?? null })
+    } else if (isOpen && (state.phase === 'live' || state.error !== null)) {
       const untilMs = state.phase === 'live' ? Date.now() : null
-      this.interruptions.splice(-1, 1, { ...last, untilMs, reason: last.reason ?? state.reason })
+      this.interruptions.splice(-1, 1, { ...last, untilMs, reason: last.reason ?? state.error?.message ?? null })
     }
     this.#notify()
   }

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { FLOW_MINUTES, type FlowSpan, flowOf } from '../chart/flow.ts'
 import type { BoardFilter, BoardRoute } from '../shared/board-route.ts'
 import { readRoute } from '../shared/navigation.tsx'
+import { pageKey } from '../shared/page-key.ts'
 import { formatDuration } from '../shared/time-text.ts'
 import { BoardFeed } from './board-feed.ts'
 
@@ -30,13 +31,13 @@ export function useRoute(): BoardRoute {
 
 /** Returns the feed of a filter, and draws again after its changes. Another filter opens another stream. */
 export function useFeed(filter: BoardFilter): BoardFeed {
-  const [feed, setFeed] = useState(() => new BoardFeed(new URL(location.href), filter, null))
+  const [feed, setFeed] = useState(() => new BoardFeed(new URL(location.href), pageKey(), filter, null))
   const [, draw] = useState(0)
   const wanted = JSON.stringify(filter)
   useEffect(() => {
     if (JSON.stringify(feed.filter) === wanted) return
     feed.close()
-    setFeed(new BoardFeed(new URL(location.href), JSON.parse(wanted), feed))
+    setFeed(new BoardFeed(new URL(location.href), pageKey(), JSON.parse(wanted), feed))
   }, [feed, wanted])
   useEffect(() => feed.subscribe(() => draw((count) => count + 1)), [feed])
   return feed

@@ -1,4 +1,4 @@
-import type { StockState } from '../../sdk/client/index.ts'
+import { premium, type StockState } from '../../sdk/client/index.ts'
 import { formatBps, formatPrice } from './number-text.ts'
 import { basisWords, navStateOf, navWords, quoteStateWords } from './state-words.ts'
 import { formatAge, formatCountdown } from './time-text.ts'
@@ -27,16 +27,6 @@ export const pausedText = ({ paused }: StockState): string | null =>
 export const warningsText = ({ token_warnings }: StockState): string | null =>
   token_warnings.length === 0 ? null : `check the address: ${token_warnings.map((word) => word.replaceAll('_', ' ')).join(', ')}`
 
-export type Basis = { readonly bps: string; readonly kind: 'premium' | 'drift' }
-
-/** Returns the basis that the relay computed with the quote. If the NAV has changed since then, computes it again. */
-export function basisOf({ nav, quote }: Pick<StockState, 'nav' | 'quote'>): Basis | null {
-  if (quote?.price == null || nav.price === null) return null
-  const kind = navStateOf(nav) === 'fresh' ? 'premium' : 'drift'
-  if (quote.basis_bps !== null && quote.nav.price === nav.price) return { bps: quote.basis_bps, kind }
-  return { bps: ((Number(quote.price) / Number(nav.price) - 1) * 10_000).toFixed(2).replace(/^-(0\.00)$/, '$1'), kind }
-}
-
 /** A row of the list as a sentence, for screen readers. */
 export function stockSentence(stock: StockState, nowMs: number): string {
   const { nav, quote, session } = stock
@@ -44,7 +34,7 @@ export function stockSentence(stock: StockState, nowMs: number): string {
   const navPart =
     nav.price === null ? `NAV ${nav.state}` : `NAV ${formatPrice(nav.price)} dollars, ${navWords(nav, session, nowMs)}, ${age} old`
   const quotePart = quote?.price ? `on chain ${formatPrice(quote.price)}` : `on chain ${quoteStateWords(quote)}`
-  const basis = basisOf(stock)
+  const basis = premium(stock)
   const basisPart = quote && basis ? `, ${formatBps(basis.bps)} basis points ${basisWords(basis.kind, quote.venue)}` : ''
   const others = [warningsText(stock), scheduledText(stock, nowMs), pausedText(stock)].filter((text) => text !== null)
   return `${stock.symbol} ${nameOf(stock)}, ${navPart}, ${quotePart}${basisPart}${others.map((text) => `, ${text}`).join('')}`

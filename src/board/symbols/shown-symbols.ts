@@ -1,7 +1,7 @@
-import type { StockState } from '../../sdk/client/index.ts'
+import { premium, type StockState } from '../../sdk/client/index.ts'
 import { type Flow, netOf } from '../chart/flow.ts'
 import type { BoardView, SortKey } from '../shared/board-route.ts'
-import { basisOf, nameOf } from '../shared/stock-texts.ts'
+import { nameOf } from '../shared/stock-texts.ts'
 
 export type SymbolFigures = { readonly flows: ReadonlyMap<string, Flow>; readonly lastUpdates: ReadonlyMap<string, string> }
 
@@ -36,7 +36,7 @@ const readers: Readonly<Record<SortKey, (stock: StockState, figures: SymbolFigur
   symbol: ({ symbol }) => symbol,
   nav: ({ nav }) => numberOf(nav.price),
   quote: ({ quote }) => numberOf(quote?.price),
-  basis: (stock) => numberOf(basisOf(stock)?.bps),
+  basis: (stock) => numberOf(premium(stock)?.bps),
   flow: ({ address }, { flows }) => {
     const flow = flows.get(address)
     return flow ? netOf(flow) : null

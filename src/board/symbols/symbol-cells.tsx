@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
-import type { StockState } from '../../sdk/client/index.ts'
+import { premium, type StockState } from '../../sdk/client/index.ts'
 import { type Flow, netOf } from '../chart/flow.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import {
@@ -13,16 +13,7 @@ import {
   UNKNOWN,
 } from '../shared/number-text.ts'
 import { basisWords, navStateOf, navWords, quoteStateWords, venueWords } from '../shared/state-words.ts'
-import {
-  basisOf,
-  isHeld,
-  multiplierText,
-  nameOf,
-  navAgeText,
-  pausedText,
-  scheduledText,
-  warningsText,
-} from '../shared/stock-texts.ts'
+import { isHeld, multiplierText, nameOf, navAgeText, pausedText, scheduledText, warningsText } from '../shared/stock-texts.ts'
 
 export type StockProps = { readonly stock: StockState; readonly nowMs: number }
 
@@ -109,7 +100,7 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
 
 /** Shows the direction by a sign and an arrow, for readers who do not see colours. */
 export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
-  const basis = basisOf(stock)
+  const basis = premium(stock)
   if (!stock.quote || !basis) return <EmptyCell field="basis" words="no basis" />
   const size = Number(basis.bps)
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']

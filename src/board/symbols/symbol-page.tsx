@@ -1,6 +1,6 @@
 import type { ComponentType } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Update } from '../../sdk/client/index.ts'
+import { premium, type Update } from '../../sdk/client/index.ts'
 import type { Flow, FlowSpan } from '../chart/flow.ts'
 import { FlowChart } from '../chart/flow-chart.tsx'
 import { PriceChart } from '../chart/price-chart.tsx'
@@ -10,7 +10,7 @@ import { HexLink } from '../shared/hex-link.tsx'
 import { BackLink, openPage } from '../shared/navigation.tsx'
 import { formatDecimal, formatPrice, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import { basisWords, type LineStage, stageWords } from '../shared/state-words.ts'
-import { basisOf, multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
+import { multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import type { TapeLine } from '../tape/tape-lines.ts'
@@ -21,7 +21,7 @@ type PageProps = StockProps & { readonly feed: BoardFeed; readonly flow: Flow | 
 
 export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
-  const basis = basisOf(stock)
+  const basis = premium(stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
       <SymbolHead stock={stock} nowMs={nowMs} />

@@ -95,12 +95,16 @@ function connectionTrouble({ state, status, failure, interruptions }: BoardFeed)
     return { level: 'fair', text: 'The token list has not been read yet: there are no symbols and no NAV' }
   const open = interruptions.at(-1)
   if (open && open.untilMs === null) {
-    const wait = state?.retryMs == null ? '' : `, next attempt within ${formatDuration(state.retryMs)}`
+    const wait =
+      state?.retryAt == null ? '' : `, next attempt within ${formatDuration(Math.max(0, state.retryAt.getTime() - Date.now()))}`
     const since = formatClock(new Date(open.fromMs).toISOString())
     return { level: 'bad', text: `Reconnecting: all you see is from ${since}, and it will continue without a hole${wait}` }
   }
   if (state === null || state.phase === 'live' || state.attempts < 2) return null
-  return { level: 'bad', text: `There is no stream yet, and the page tries again: ${state.reason ?? 'the relay does not answer'}` }
+  return {
+    level: 'bad',
+    text: `There is no stream yet, and the page tries again: ${state.error?.message ?? 'the relay does not answer'}`,
+  }
 }
 
 function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | null {

@@ -1,5 +1,5 @@
 import { followedKeys, stageAfter } from '../generated/key-life.ts'
-import type { AmendMessage, QuoteMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
+import type { AmendMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
 import { isNotAfter } from './position-order.ts'
 import type { StreamItem } from './stream-types.ts'
 
@@ -8,6 +8,8 @@ export type StockState = Pick<
   SnapshotMessage,
   'symbol' | 'address' | 'token' | 'token_warnings' | 'multiplier' | 'scheduled' | 'paused' | 'nav' | 'quote' | 'session'
 > & {
+  /** The newest quote of each pool, of the deepest pool in the state `ok` first. `quote` is the first of them. */
+  readonly quotes: readonly NonNullable<SnapshotMessage['quote']>[]
   /** The newest movements of the stock, newest first. */
   readonly movements: readonly MovementState[]
 }
@@ -34,6 +36,8 @@ export type Book = {
   apply(item: StreamItem): void
   /** Resolves when the stream of the items ends, and rejects if that stream fails. */
   readonly done: Promise<void>
+  /** Why the stream of the items has failed; null before. Listeners are called when it is set. */
+  readonly error: Error | null
 }
 
 const MOVEMENTS = 20
@@ -44,7 +48,6 @@ type BookEntry = {
   state: StockState
   /** Position up to which the state includes all messages. */
   asOf: string
-  readonly quotes: Map<string, NonNullable<StockState['quote']>>
   /** Key of the log that scheduled the next multiplier. */
   scheduledBy?: string | undefined
 }
@@ -53,6 +56,7 @@ export const book = (items?: AsyncIterable<StreamItem>, options: BookOptions = {
 
 class StockBook implements Book {
   readonly done: Promise<void>
+  error: Error | null = null
   readonly #movementsBound: number
   readonly #entries = new Map<string, BookEntry>()
   readonly #listeners = new Set<() => void>()
@@ -65,25 +69,30 @@ class StockBook implements Book {
 
   constructor(items: AsyncIterable<StreamItem> | undefined, { movements = MOVEMENTS, states = [] }: BookOptions) {
     this.#movementsBound = movements
-    for (const state of states) this.#entries.set(state.address, newEntry(state))
+    for (const state of states) this.#entries.set(state.address, { state, asOf: '' })
     this.done = this.#follow(items ?? [])
+    // Without a handler the failure would end a Node process, though `error` shows it.
+    this.done.catch((error: Error) => {
+      this.error = error
+      this.#notify()
+    })
   }
 
-  get(symbol: string): StockState | undefined {
-    return this.all().find((stock) => stock.symbol === symbol || stock.address === symbol)
-  }
+  // The methods are bound, because frameworks take them out of the object.
+  readonly get = (symbol: string): StockState | undefined =>
+    this.all().find((stock) => stock.symbol === symbol || stock.address === symbol)
 
-  all(): readonly StockState[] {
+  readonly all = (): readonly StockState[] => {
     this.#list ??= [...this.#entries.values()].map(({ state }) => state)
     return this.#list
   }
 
-  subscribe(listener: () => void): () => void {
+  readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  apply(item: StreamItem): void {
+  readonly apply = (item: StreamItem): void => {
     if (item.type === 'snapshot') return this.#applySnapshot(item)
     if (this.#outdated.size > 0) this.#notify()
     for (const address of this.#outdated) this.#entries.delete(address)
@@ -100,8 +109,9 @@ class StockBook implements Book {
     const { address, as_of } = snapshot
     if (this.#isAfterGap) this.#outdated = new Set(this.#entries.keys())
     this.#isAfterGap = false
-    const movements = this.#entries.get(address)?.state.movements ?? []
-    this.#entries.set(address, { ...newEntry({ ...snapshot, movements }), asOf: as_of })
+    const { movements, quotes } = this.#entries.get(address)?.state ?? { movements: [], quotes: [] }
+    const state = { ...snapshot, movements, ...(snapshot.quote ? withQuote(quotes, snapshot.quote) : { quotes: [] }) }
+    this.#entries.set(address, { state, asOf: as_of })
     this.#outdated.delete(address)
     this.#notify()
   }
@@ -112,7 +122,7 @@ class StockBook implements Book {
     if (update.address === null) return
     const { address } = update
     if (update.type === 'token' && update.change === 'listed' && !this.#entries.has(address))
-      this.#entries.set(address, newEntry(newStock(update)))
+      this.#entries.set(address, { state: newStock(update), asOf: '' })
     const entry = this.#entries.get(address)
     if (!entry) return
     this.#applyToMovements(entry, update)
@@ -127,7 +137,7 @@ class StockBook implements Book {
       case 'nav':
         return this.#change(entry, { nav: content.nav })
       case 'quote':
-        return this.#change(entry, { quote: deepest(entry.quotes, content) })
+        return this.#change(entry, withQuote(entry.state.quotes, content))
       case 'multiplier': {
         const { phase, multiplier, effective_at } = content
         const isScheduled = phase === 'scheduled'
@@ -180,12 +190,6 @@ class StockBook implements Book {
   }
 }
 
-const newEntry = (state: StockState): BookEntry => ({
-  state,
-  asOf: '',
-  quotes: new Map(state.quote ? [[state.quote.venue.pool, state.quote]] : []),
-})
-
 /** State of a stock that was listed after the snapshots. Later messages contain its multiplier, its NAV and its quote. */
 const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   symbol,
@@ -197,14 +201,21 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   paused: [],
   nav: { price: null, updated_at: null, age_s: null, state: 'missing', stale_after_s: 0, frozen: null },
   quote: null,
+  quotes: [],
   session: null,
   movements: [],
 })
 
-/** Returns the quote of the deepest pool with a price, or of the first pool if none has a price. */
-function deepest(quotes: BookEntry['quotes'], quote: QuoteMessage): StockState['quote'] {
-  if (quotes.size < POOLS_BOUND || quotes.has(quote.venue.pool)) quotes.set(quote.venue.pool, quote)
-  const priced = [...quotes.values()].filter(({ state }) => state === 'ok')
-  const [first] = priced.sort((a, b) => Number(b.depth) - Number(a.depth))
-  return first ?? [...quotes.values()][0] ?? null
+type PoolQuote = NonNullable<StockState['quote']>
+
+/** Replaces the quote of a pool. The deepest pool with a price comes first. If none has a price, the order stays. */
+function withQuote(before: readonly PoolQuote[], quote: PoolQuote): Pick<StockState, 'quote' | 'quotes'> {
+  const at = before.findIndex(({ venue }) => venue.pool === quote.venue.pool)
+  const isNew = at === -1 && before.length < POOLS_BOUND
+  const quotes = (isNew ? [...before, quote] : at === -1 ? before : before.with(at, quote)).toSorted(
+    (a, b) => depthOf(b) - depthOf(a),
+  )
+  return { quote: quotes[0] ?? null, quotes }
 }
+
+const depthOf = ({ state, depth }: PoolQuote): number => (state === 'ok' ? Number(depth) : -1)

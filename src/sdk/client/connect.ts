@@ -15,14 +15,16 @@ export type RelayClient = {
     symbols: string | readonly string[],
     options?: StreamOptions<Type>,
   ): Updates<StreamItem<Type>>
-  status(): Promise<ServiceStatus>
+  status(options?: RequestOptions): Promise<ServiceStatus>
   /** Reads the present state of one token. */
-  snapshot(symbol: string): Promise<SnapshotMessage>
+  snapshot(symbol: string, options?: RequestOptions): Promise<SnapshotMessage>
   /** Reads the states of many tokens, all at one position. A stream with `since: as_of` continues exactly at that position. */
-  snapshots(symbols?: string | readonly string[]): Promise<SnapshotCut>
+  snapshots(symbols?: string | readonly string[], options?: RequestOptions): Promise<SnapshotCut>
   /** Reads stored messages. Requests the next page once you have taken every message of the page before. */
   history(symbols: string | readonly string[], options?: HistoryOptions): AsyncIterable<Update>
 }
+
+export type RequestOptions = { readonly signal?: AbortSignal }
 
 export type SnapshotCut = {
   readonly as_of: Position
@@ -30,35 +32,56 @@ export type SnapshotCut = {
   readonly rejected: readonly { readonly symbol: string; readonly reason: string; readonly suggest: readonly string[] }[]
 }
 
-const DEFAULT_HEARTBEAT_S = 5
+const DEFAULT_HEARTBEAT_MS = 5_000
+
+/** Options that have another name now. */
+const formerOptions = {
+  heartbeatS: 'heartbeatInterval, in milliseconds',
+  queueBound: 'highWaterMark',
+  fill: "gaps: 'fill'",
+  strict: "gaps: 'throw'",
+}
+
+function refuseFormer(options: object): void {
+  for (const [former, present] of Object.entries(formerOptions))
+    if (former in options) throw new TypeError(`stocktape: the option ${former} is now ${present}`)
+}
 
 /** Makes a client. It sends nothing until you read a stream or make a request. */
 export function connect(url: string | URL, options: ConnectOptions = {}): RelayClient {
+  refuseFormer(options)
+  const { transport, retry, heartbeatInterval = DEFAULT_HEARTBEAT_MS, WebSocket = globalThis.WebSocket } = options
   const http = createHttp(url, options)
   const source: StreamSource = {
-    http,
-    open: { websocket: webSocketOpener(http, options.key), sse: eventStreamOpener(http) },
-    transport: options.transport,
-    heartbeatS: options.heartbeatS ?? DEFAULT_HEARTBEAT_S,
+    ...{ http, transport, retry },
+    open: { websocket: webSocketOpener(http, WebSocket), sse: eventStreamOpener(http) },
+    heartbeatS: heartbeatInterval / 1_000,
     now: () => performance.now(),
+    wallTime: Date.now,
     random: Math.random,
     after: (ms, callback) => {
       const timer = setTimeout(callback, ms)
       return () => clearTimeout(timer)
     },
   }
-  const snapshots: RelayClient['snapshots'] = (symbols = '*') =>
-    http.getJson('v1/snapshot', new URLSearchParams({ symbols: String(symbols) }))
+  const snapshots: RelayClient['snapshots'] = (symbols = '*', { signal } = {}) =>
+    http.getJson('v1/snapshot', new URLSearchParams({ symbols: String(symbols) }), signal)
   return {
-    url: String(http.urlOf('')),
-    rpcUrl: String(http.urlOf('rpc')),
-    updates: <Type extends Update['type']>(symbols: string | readonly string[], streamOptions: StreamOptions<Type> = {}) =>
+    get url() {
+      return String(http.urlOf(''))
+    },
+    get rpcUrl() {
+      return String(http.urlOf('rpc'))
+    },
+    updates: <Type extends Update['type']>(symbols: string | readonly string[], streamOptions: StreamOptions<Type> = {}) => {
+      refuseFormer(streamOptions)
       // The cast is correct because the relay sends only the selected types.
-      new UpdateStream(source, symbols, streamOptions) as Updates<StreamItem> as Updates<StreamItem<Type>>,
-    status: () => http.getJson('v1/status'),
+      return new UpdateStream(source, symbols, streamOptions) as Updates<StreamItem> as Updates<StreamItem<Type>>
+    },
+    status: ({ signal } = {}) => http.getJson('v1/status', undefined, signal),
     snapshots,
     // The relay refuses a symbol that it does not know, so the answer has exactly one snapshot.
-    snapshot: async (symbol) => (await snapshots(symbol)).snapshots[0] as SnapshotMessage,
+    snapshot: async (symbol, requestOptions) => (await snapshots(symbol, requestOptions)).snapshots[0] as SnapshotMessage,
     history: (symbols, historyOptions = {}) => readHistory(http, symbols, historyOptions),
   }
 }

@@ -1,45 +1,57 @@
-import { type Http, isTemporary, type RelayError, refusalOf, retryAfterMs } from './http-requests.ts'
+import { ConnectionError, RelayError, type StocktapeError } from './errors.ts'
+import type { Http } from './http-requests.ts'
+import type { ConnectOptions } from './stream-types.ts'
 
 type ConnectionEvents = {
   readonly onMessage: (text: string) => void
   /** Called with the number of milliseconds that the relay asks the client to wait before it connects again. */
   readonly onRetry: (ms: number) => void
-  readonly onEnd: (end: ConnectionEnd) => void
-}
-
-export type ConnectionEnd = {
-  readonly reason: string
-  /** Close code of the connection, if it was a WebSocket. */
-  readonly code?: number
-  /** Set if the relay would refuse each later attempt too. */
-  readonly refusal?: RelayError
+  readonly onEnd: (error: StocktapeError) => void
 }
 
 /** Opens one connection. Returns a function that closes it. The caller ignores events after it has called that function. */
 export type OpenConnection = (query: URLSearchParams, events: ConnectionEvents) => () => void
 
 const SUBPROTOCOL = 'stocktape.v1'
+/** The first close code of the relay. Lower ones come from the network. */
+const RELAY_CODES_FROM = 4_000
 
+/** A browser cannot set headers on a WebSocket, and a URL ends up in logs, so the first message contains the API key. */
 export const webSocketOpener =
-  (http: Http, key: string | undefined): OpenConnection =>
+  (http: Http, Socket: NonNullable<ConnectOptions['WebSocket']>): OpenConnection =>
   (query, { onMessage, onEnd }) => {
-    const url = http.urlOf('v1/ws', query)
-    url.protocol = url.protocol.replace('http', 'ws')
-    // A browser cannot set headers on a WebSocket, so the URL contains the API key.
-    if (key) url.searchParams.set('key', key)
-    const socket = new WebSocket(url, SUBPROTOCOL)
-    socket.onmessage = ({ data }) => onMessage(String(data))
-    socket.onclose = ({ code, reason }) => onEnd({ code, reason: reason || `closed: ${code}` })
-    return () => socket.close()
+    let socket: WebSocket | null = null
+    let isClosed = false
+    const open = (key: string | undefined): void => {
+      if (isClosed) return
+      const url = http.urlOf('v1/ws', query)
+      url.protocol = url.protocol.replace('http', 'ws')
+      const opened = new Socket(url, SUBPROTOCOL)
+      if (key !== undefined) opened.onopen = () => opened.send(JSON.stringify({ type: 'auth', key }))
+      opened.onmessage = ({ data }) => onMessage(String(data))
+      opened.onclose = ({ code, reason }) => onEnd(endOf(code, reason, http.urlOf('')))
+      socket = opened
+    }
+    http.getKey().then(open).catch(onEnd)
+    return () => {
+      isClosed = true
+      socket?.close()
+    }
   }
+
+/** The reason of a close code begins with a word. */
+function endOf(code: number, text: string, url: URL): StocktapeError {
+  const [reason = ''] = text.split(' ')
+  return code < RELAY_CODES_FROM
+    ? new ConnectionError('lost', url, `closed with ${code}`)
+    : new RelayError(code, { reason, message: `The relay has ended the connection: ${text || code}` })
+}
 
 export const eventStreamOpener =
   (http: Http): OpenConnection =>
   (query, events) => {
     const abort = new AbortController()
-    readEventStream(http, query, events, abort.signal).then(events.onEnd, (failure: unknown) =>
-      events.onEnd({ reason: reasonOf(failure) }),
-    )
+    readEventStream(http, query, events, abort.signal).then(events.onEnd, events.onEnd)
     return () => abort.abort()
   }
 
@@ -48,20 +60,16 @@ async function readEventStream(
   query: URLSearchParams,
   { onMessage, onRetry }: ConnectionEvents,
   signal: AbortSignal,
-): Promise<ConnectionEnd> {
-  const response = await fetch(http.urlOf('v1/stream', query), {
-    headers: { ...http.headers, accept: 'text/event-stream' },
-    signal,
-  })
-  if (!response.ok || !response.body) {
-    onRetry(retryAfterMs(response))
-    return endOf(await refusalOf(response))
-  }
+): Promise<StocktapeError> {
+  const url = http.urlOf('v1/stream', query)
+  const { body } = await http.request(url, 'text/event-stream', signal)
   // A reader is needed because some browsers cannot iterate over the body of a response.
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  const reader = (body as NonNullable<typeof body>).pipeThrough(new TextDecoderStream()).getReader()
   for (let rest = ''; ; ) {
-    const { done, value } = await reader.read()
-    if (done) return { reason: 'the stream ended' }
+    const { done, value } = await reader.read().catch((failure) => {
+      throw new ConnectionError('lost', http.urlOf(''), failure)
+    })
+    if (done) return new ConnectionError('lost', http.urlOf(''), 'the stream ended')
     const lines = (rest + value).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) {
@@ -69,15 +77,4 @@ async function readEventStream(
       if (line.startsWith('retry: ')) onRetry(Number(line.slice(7)))
     }
   }
-}
-
-export const endOf = (refusal: RelayError): ConnectionEnd => ({
-  reason: refusal.message,
-  ...(!isTemporary(refusal) && { refusal }),
-})
-
-/** Prefers the cause of a failed `fetch`, since the message of the error itself is the same for every cause. */
-function reasonOf(failure: unknown): string {
-  if (!(failure instanceof Error)) return String(failure)
-  return failure.cause instanceof Error ? failure.cause.message || failure.message : failure.message
 }

@@ -1,14 +1,19 @@
 import type { Message } from '../generated/messages.ts'
-import { type ConnectionEnd, endOf, type OpenConnection } from './connection-openers.ts'
-import { errorOf, RelayError } from './http-requests.ts'
-import type { StreamState, TransportName } from './stream-types.ts'
+import type { OpenConnection } from './connection-openers.ts'
+import { ConnectionError, isTemporary, RelayError, type StocktapeError, shownError } from './errors.ts'
+import type { Http } from './http-requests.ts'
+import type { RetryOptions, StreamState, TransportName } from './stream-types.ts'
 
 /** Network and clock of a connection: tests replace both. */
 export type Environment = {
   readonly open: Readonly<Record<TransportName, OpenConnection>>
   /** If undefined, the connection uses a WebSocket, or SSE if a WebSocket does not open. */
   readonly transport: TransportName | undefined
+  readonly http: Pick<Http, 'probe' | 'isKnown' | 'urlOf'>
+  readonly retry: RetryOptions | undefined
+  /** Milliseconds that no step of the clock changes. */
   readonly now: () => number
+  readonly wallTime: () => number
   readonly random: () => number
   /** Calls `callback` once after `ms`. Returns a function that cancels the call. */
   readonly after: (ms: number, callback: () => void) => () => void
@@ -18,8 +23,8 @@ type ConnectionHandlers = {
   readonly query: () => URLSearchParams
   readonly onMessage: (message: Message) => void
   readonly onState: (change: Partial<StreamState>) => void
-  /** Called if the relay would refuse each later attempt too: the connection stays closed. */
-  readonly onRefusal: (refusal: RelayError) => void
+  /** Called after each failure. If it `isFinal`, the connection stays closed. */
+  readonly onError: (error: StocktapeError, isFinal: boolean) => void
 }
 
 const FIRST_MESSAGE_BOUND_MS = 10_000
@@ -29,6 +34,8 @@ const MISSED_HEARTBEATS = 3
 const RETRY_MS = 500
 const RETRY_BOUND_MS = 30_000
 const REQUESTED_WAIT_BOUND_MS = 3_600_000
+/** Time after which the client asks whether there is a relay that has never answered. */
+const PROBE_AFTER_MS = 500
 
 /** Keeps one connection open. Closes it if the relay is silent, and reconnects as the close code requires. */
 export class Connection {
@@ -37,12 +44,15 @@ export class Connection {
   #transport: TransportName
   #hasHello = false
   #attempts = 0
+  /** Number of times that a connection was closed. */
+  #closed = 0
   #retryMs = 0
   #hasBye = false
   #lastMessageAt = 0
   #silenceMs = FIRST_MESSAGE_BOUND_MS
   #disconnect: () => void = () => {}
   #cancelTimer: () => void = () => {}
+  #cancelProbe: () => void = () => {}
 
   constructor(environment: Environment, handlers: ConnectionHandlers) {
     this.#environment = environment
@@ -52,20 +62,28 @@ export class Connection {
 
   open(): void {
     this.close()
+    const { now, after, http, open } = this.#environment
     this.#hasHello = false
     this.#retryMs = 0
     this.#hasBye = false
     this.#silenceMs = FIRST_MESSAGE_BOUND_MS
-    this.#lastMessageAt = this.#environment.now()
-    this.#handlers.onState({ phase: 'connecting', transport: this.#transport, retryMs: null, attempts: this.#attempts })
+    this.#lastMessageAt = now()
+    this.#handlers.onState({
+      phase: 'connecting',
+      transport: this.#transport,
+      source: null,
+      retryAt: null,
+      attempts: this.#attempts,
+    })
     this.#watch()
+    if (!http.isKnown) this.#cancelProbe = after(PROBE_AFTER_MS, () => void this.#probe())
     let isCurrent = true
-    const close = this.#environment.open[this.#transport](this.#handlers.query(), {
+    const close = open[this.#transport](this.#handlers.query(), {
       onMessage: (text) => isCurrent && this.#receive(text),
       onRetry: (ms) => {
         if (isCurrent) this.#retryMs = ms
       },
-      onEnd: (end) => isCurrent && this.#end(end),
+      onEnd: (error) => isCurrent && void this.#end(error),
     })
     this.#disconnect = () => {
       isCurrent = false
@@ -74,8 +92,17 @@ export class Connection {
   }
 
   close(): void {
+    this.#closed += 1
+    this.#cancelProbe()
     this.#cancelTimer()
     this.#disconnect()
+  }
+
+  /** An unknown relay may be at another URL. A connection that only waits would not show it. */
+  async #probe(): Promise<void> {
+    const before = this.#closed
+    const error = await this.#environment.http.probe()
+    if (error instanceof ConnectionError && before === this.#closed && !this.#hasHello) this.#fail(error)
   }
 
   #receive(text: string): void {
@@ -86,10 +113,11 @@ export class Connection {
     } catch {
       // `message` stays null, and the connection ends below.
     }
-    if (!message?.type) return this.#end({ reason: 'no message' })
+    if (!message?.type) return void this.#end(this.#errorOf('not_a_relay', 'a message has no type'))
     switch (message.type) {
       case 'hello':
         this.#hasHello = true
+        this.#environment.http.isKnown = true
         if (message.heartbeat_s !== null) this.#silenceMs = MISSED_HEARTBEATS * 1_000 * message.heartbeat_s
         this.#handlers.onState({ phase: 'replaying' })
         break
@@ -101,7 +129,7 @@ export class Connection {
         this.#hasBye = true
         break
       case 'error':
-        return this.#end(endOf(errorOf(message.code, message)))
+        return void this.#end(new RelayError(message.code, message, this.#retryMs))
     }
     this.#handlers.onMessage(message)
   }
@@ -109,27 +137,44 @@ export class Connection {
   /** Checks for silence with one timer, because a new timer for each message would be expensive. */
   #watch(): void {
     const leftMs = this.#lastMessageAt + this.#silenceMs - this.#environment.now()
-    if (leftMs <= 0) return this.#end({ reason: 'the relay is silent' })
+    if (leftMs <= 0) return void this.#end(this.#errorOf('silent', null))
     this.#cancelTimer = this.#environment.after(leftMs, () => this.#watch())
   }
 
-  #end({ code = 0, reason, refusal }: ConnectionEnd): void {
+  async #end(error: StocktapeError): Promise<void> {
     this.close()
-    if (refusal) return this.#handlers.onRefusal(refusal)
-    if (code >= 4_000 && code < 4_100) return this.#handlers.onRefusal(new RelayError(code, reason.split(' ')[0] ?? '', reason))
-    if (!this.#hasHello && !this.#environment.transport && code < 4_000) {
-      // Tries SSE, since a proxy may block WebSockets. Only an HTTP answer contains the relay's reason for a refusal.
-      const isBlocked = this.#transport === 'websocket'
-      this.#transport = isBlocked ? 'sse' : 'websocket'
-      if (isBlocked) return this.open()
-    }
+    const { transport, http } = this.#environment
+    if (this.#hasHello || (error.code !== 'lost' && error.code !== 'silent')) return this.#fail(error)
+    // Such an end does not say why. If the relay answers a request, a proxy may block WebSockets.
+    const before = this.#closed
+    const found = await http.probe()
+    if (before !== this.#closed) return
+    if (found || transport || this.#transport === 'sse') return this.#fail(found ?? error)
+    this.#transport = 'sse'
+    this.open()
+  }
+
+  /** Waits for the next attempt, or gives up. */
+  #fail(error: StocktapeError): void {
+    this.close()
+    const { transport, retry, http, wallTime, random, after } = this.#environment
+    if (!this.#hasHello) this.#transport = transport ?? 'websocket'
+    const bound = retry?.attempts ?? (http.isKnown || error instanceof RelayError ? Number.POSITIVE_INFINITY : 0)
+    if (!isTemporary(error) || this.#attempts >= bound) return this.#handlers.onError(error, true)
     // The relay spreads the clients to which it says bye itself. A further attempt needs a delay of its own.
     const backoffMs = this.#hasBye
       ? 0
-      : Math.min(RETRY_MS * 2 ** this.#attempts, RETRY_BOUND_MS) * (0.5 + this.#environment.random())
-    const waitMs = Math.round(Math.min(this.#retryMs, REQUESTED_WAIT_BOUND_MS) + backoffMs)
+      : Math.min(RETRY_MS * 2 ** this.#attempts, retry?.maxDelay ?? RETRY_BOUND_MS) * (0.5 + random())
+    const askedMs = Math.max(this.#retryMs, error.retryAfterMs)
+    const waitMs = Math.round(Math.min(askedMs, REQUESTED_WAIT_BOUND_MS) + backoffMs)
     this.#attempts += 1
-    this.#handlers.onState({ phase: 'waiting', reason, retryMs: waitMs, attempts: this.#attempts })
-    this.#cancelTimer = this.#environment.after(waitMs, () => this.open())
+    const retryAt = new Date(wallTime() + waitMs)
+    this.#handlers.onState({ phase: 'waiting', source: null, error: shownError(error), retryAt, attempts: this.#attempts })
+    this.#handlers.onError(error, false)
+    this.#cancelTimer = after(waitMs, () => this.open())
+  }
+
+  #errorOf(code: 'silent' | 'not_a_relay', cause: unknown): ConnectionError {
+    return new ConnectionError(code, this.#environment.http.urlOf(''), cause)
   }
 }

@@ -24,7 +24,7 @@ export async function* readHistory(
   options: HistoryOptions,
 ): AsyncGenerator<Update> {
   const { after, before, through, order = 'asc', limit = Number.POSITIVE_INFINITY } = options
-  const { since, until, signal = new AbortController().signal } = options
+  const { since, until, signal } = options
   const query = setGiven(selectionQuery(symbols, options), {
     since: timeText(since),
     until: timeText(until),

@@ -1,87 +1,123 @@
-import type { ErrorMessage, Update } from '../generated/messages.ts'
+import type { Update } from '../generated/messages.ts'
 import { filterParameters, type ValueFilters } from '../generated/names.ts'
+import { ConnectionError, type ErrorBody, isTemporary, RelayError, StocktapeError } from './errors.ts'
 import type { ConnectOptions, StreamOptions } from './stream-types.ts'
 
 const REQUEST_BOUND_MS = 30_000
+/** The limit for a relay that has never answered, which may be at another URL. */
+const FIRST_ANSWER_BOUND_MS = 4_000
 /** Limit on the wait before a retry, even if the relay asks for more. */
 const WAIT_BOUND_MS = 20_000
 /** Number of times to retry a request that failed or was refused temporarily. */
 const RETRIES_BOUND = 4
 const RETRY_MS = 1_000
 
-type ErrorBody = Partial<Pick<ErrorMessage, 'message' | 'reason' | 'details'>>
-
-/** The relay refused a request or a stream. The refusal is temporary if `code` is 429 or 500 to 599. */
-export class RelayError extends Error {
-  override readonly name = 'RelayError'
-  /** The HTTP status, or the close code of a WebSocket. */
-  readonly code: number
-  /** A word for programs, such as `unknown_symbol`. */
-  readonly reason: string
-  /** Known names that are similar to the refused name. */
-  readonly suggest: readonly string[]
-
-  constructor(code: number, reason: string, message: string, suggest: readonly string[] = []) {
-    super(message)
-    this.code = code
-    this.reason = reason
-    this.suggest = suggest
-  }
-}
-
 export type Http = {
   /** Returns the URL of a path of the relay. The relay may be served below a path of its host, such as `/tape/`. */
   readonly urlOf: (path: string, query?: URLSearchParams) => URL
-  readonly headers: Record<string, string>
-  /** Requests JSON. Retries after a temporary failure only if a signal is given: without a signal nobody could stop the retries. */
+  readonly getKey: () => Promise<string | undefined>
+  /** Sends a request with the API key. Throws the refusal of the relay, or a `ConnectionError`. */
+  readonly request: (url: URL, accept: string, signal: AbortSignal) => Promise<Response>
+  /** Requests JSON, and repeats the request if a failure may pass. */
   readonly getJson: <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal) => Promise<Body>
+  /** Asks whether the relay is there. Returns what is wrong, or null. */
+  readonly probe: () => Promise<StocktapeError | null>
+  /** Whether the relay has answered before. Until then, a connection that fails probably has a wrong URL. */
+  isKnown: boolean
 }
 
-export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
-  const base = new URL(url)
-  base.pathname = base.pathname.replace(/\/?$/, '/')
-  const urlOf: Http['urlOf'] = (path, query) => new URL(path.replace(/^\//, '') + (query?.size ? `?${query}` : ''), base)
-  const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {}
-  const getJson = async <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal): Promise<Body> => {
-    for (let retries = 0; ; retries += 1) {
-      const deadline = AbortSignal.timeout(REQUEST_BOUND_MS)
-      let waitMs = RETRY_MS
-      try {
-        const response = await fetch(urlOf(path, query), {
-          headers,
-          signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
-        })
-        if (response.ok) return (await response.json()) as Body
-        waitMs = Math.min(retryAfterMs(response) || RETRY_MS, WAIT_BOUND_MS)
-        throw await refusalOf(response)
-      } catch (failure) {
-        const isLasting = failure instanceof RelayError && !isTemporary(failure)
-        if (isLasting || !signal || signal.aborted || retries === RETRIES_BOUND) throw failure
-      }
-      await new Promise<void>((resolve, reject) => {
-        const timer = setTimeout(resolve, waitMs)
-        const abort = () => {
-          clearTimeout(timer)
-          reject(signal.reason)
-        }
-        // `deadline` removes this listener later, so that listeners do not accumulate on the signal of the caller.
-        signal.addEventListener('abort', abort, { signal: deadline })
-      })
-    }
+export function createHttp(given: string | URL, { key, retry, fetch: send = globalThis.fetch }: ConnectOptions): Http {
+  const base = readUrl(given)
+  const readJson = async (path: string, query?: URLSearchParams, signal?: AbortSignal): Promise<unknown> => {
+    const url = http.urlOf(path, query)
+    const deadline = AbortSignal.timeout(http.isKnown ? REQUEST_BOUND_MS : FIRST_ANSWER_BOUND_MS)
+    const response = await http.request(url, 'application/json', signal ? AbortSignal.any([signal, deadline]) : deadline)
+    const body: unknown = await response.json().catch((failure) => {
+      throw connectionErrorOf(failure, given)
+    })
+    http.isKnown = true
+    return body
   }
-  return { urlOf, headers, getJson }
+  const http: Http = {
+    isKnown: false,
+    urlOf: (path, query) => {
+      if (base instanceof ConnectionError) throw base
+      return new URL(path.replace(/^\//, '') + (query?.size ? `?${query}` : ''), base)
+    },
+    getKey: async () => {
+      if (typeof key !== 'function') return key
+      try {
+        return await key()
+      } catch (cause) {
+        throw new ConnectionError('no_key', given, cause)
+      }
+    },
+    request: async (url, accept, signal) => {
+      const key = await http.getKey()
+      const headers = { accept, ...(key !== undefined && { authorization: `Bearer ${key}` }) }
+      const response = await send(url, { headers, signal }).catch((failure) => {
+        throw connectionErrorOf(failure, given)
+      })
+      if (response.ok) return response
+      throw await refusalOf(response, given)
+    },
+    getJson: async <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal) => {
+      for (let retries = 0; ; retries += 1) {
+        try {
+          return (await readJson(path, query, signal)) as Body
+        } catch (failure) {
+          signal?.throwIfAborted()
+          const bound = retry?.attempts ?? (http.isKnown || failure instanceof RelayError ? RETRIES_BOUND : 0)
+          if (!(failure instanceof StocktapeError) || !isTemporary(failure) || retries >= bound) throw failure
+          await wait(Math.min(failure.retryAfterMs || RETRY_MS, WAIT_BOUND_MS), signal)
+          signal?.throwIfAborted()
+        }
+      }
+    },
+    probe: () =>
+      readJson('v1/status', undefined, AbortSignal.timeout(FIRST_ANSWER_BOUND_MS)).then(
+        () => null,
+        (failure: StocktapeError) => failure,
+      ),
+  }
+  return http
 }
 
-export const isTemporary = ({ code }: RelayError): boolean => code === 429 || (code >= 500 && code < 600)
+/** A WebSocket's scheme names the same relay. */
+function readUrl(given: string | URL): URL | ConnectionError {
+  const text = String(given).replace(/^ws(s?:)/i, 'http$1')
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return new ConnectionError('bad_url', given, null)
+  const base = new URL(text)
+  base.pathname = base.pathname.replace(/\/?$/, '/')
+  return base
+}
 
-export const refusalOf = async (response: Response): Promise<RelayError> =>
-  errorOf(response.status, (await response.json().catch(() => ({}))) as ErrorBody)
+/** Returns the error of a request that failed. A body that is not JSON is the answer of another server. */
+function connectionErrorOf(failure: unknown, url: string | URL): ConnectionError {
+  const { name } = failure as Error
+  const code = name === 'TimeoutError' ? 'timeout' : name === 'SyntaxError' ? 'not_a_relay' : 'unreachable'
+  return new ConnectionError(code, url, failure)
+}
 
-/** Makes the error from the body of an HTTP answer, or from the `error` message of a stream. */
-export const errorOf = (code: number, { message = `HTTP ${code}`, reason = '', details }: ErrorBody): RelayError =>
-  new RelayError(code, reason, message, details?.[0]?.suggest as readonly string[] | undefined)
+/** Returns the error of an answer that is not OK. A refusal of the relay has a body that says why; a proxy's has none. */
+async function refusalOf(response: Response, url: string | URL): Promise<StocktapeError> {
+  const { status, headers } = response
+  const retryAfterMs = 1_000 * Number(headers.get('retry-after')) || 0
+  const body = (await response.json().catch(() => ({}))) as ErrorBody
+  if (body.reason || status === 401 || status === 403) return new RelayError(status, body, retryAfterMs)
+  return new ConnectionError(status === 429 || status >= 500 ? 'unavailable' : 'not_a_relay', url, `HTTP ${status}`, retryAfterMs)
+}
 
-export const retryAfterMs = (response: Response): number => 1_000 * Number(response.headers.get('retry-after')) || 0
+const wait = (ms: number, signal?: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end)
+  })
 
 export type SelectionFilters = Pick<StreamOptions<Update['type']>, 'types' | 'stage' | keyof ValueFilters>
 

@@ -1,13 +1,27 @@
 import type { GapMessage, Head, SnapshotMessage, Source, SubscribedMessage, Update } from '../generated/messages.ts'
 import type { ValueFilters } from '../generated/names.ts'
+import type { StocktapeError } from './errors.ts'
 
 export type ConnectOptions = {
-  /** An API key, for a relay that requires one. */
-  readonly key?: string
+  /** An API key, for a relay that requires one. A function is called for each connection and request. The key is never in a URL. */
+  readonly key?: string | (() => string | Promise<string>)
   /** By default the client uses a WebSocket, or SSE if a WebSocket does not open. */
   readonly transport?: TransportName
-  /** Seconds between heartbeats, 1 to 60; default 5. After three missed heartbeats the client reconnects. */
-  readonly heartbeatS?: number
+  /** Milliseconds between heartbeats, 1,000 to 60,000; default 5,000. After three missed heartbeats the client reconnects. */
+  readonly heartbeatInterval?: number
+  readonly retry?: RetryOptions
+  readonly fetch?: typeof globalThis.fetch
+  readonly WebSocket?: new (url: URL, protocol: string) => WebSocket
+}
+
+export type RetryOptions = {
+  /**
+   * Attempts in a row that may fail. By default a client that has never reached its relay gives up at once, because its URL
+   * is probably wrong. Later it never gives up, unless the relay would refuse each attempt.
+   */
+  readonly attempts?: number
+  /** Limit on the average wait between two attempts in milliseconds; default 30,000. */
+  readonly maxDelay?: number
 }
 
 export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueFilters & {
@@ -19,17 +33,20 @@ export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueF
   readonly since?: string | Date
   /** `true` (default): snapshots first, unless the stream resumes at a position. `always`: snapshots first. `false`: none. */
   readonly snapshot?: boolean | 'always'
-  /** Throw a `GapError` instead of yielding a gap. */
-  readonly strict?: boolean
-  /** Read the messages that a gap left out, and yield them instead of the gap. If that fails, the gap is yielded. */
-  readonly fill?: boolean
+  /**
+   * Says what to do if messages are missing. `yield` (default): yield a gap. `fill`: read the messages from the history, and yield
+   * them in place of the gap, or the gap if that fails. `throw`: throw a `GapError`.
+   */
+  readonly gaps?: 'yield' | 'fill' | 'throw'
   /** Keeps the position, so that a restarted program continues where it stopped. */
   readonly store?: PositionStore
   /** Limit on the messages that wait for the consumer; default 10,000. At the limit the stream disconnects, and resumes later. */
-  readonly queueBound?: number
+  readonly highWaterMark?: number
   readonly signal?: AbortSignal
   /** Called after each change of the state. */
   readonly onState?: (state: StreamState) => void
+  /** Called after each failure of the connection, also if the stream continues. `state.retryAt` is the time of the next attempt. */
+  readonly onError?: (error: StocktapeError) => void
 }
 
 /** Saves and loads the position up to which the consumer has finished. */
@@ -49,24 +66,24 @@ export type StreamItem<Type extends Update['type'] = Update['type']> =
 export type TransportName = 'websocket' | 'sse'
 
 export type StreamState = {
-  /** `paused`: too many messages wait for the consumer. `waiting`: the next attempt to connect follows in `retryMs`. */
+  /** `paused`: too many messages wait for the consumer. `waiting`: the next attempt to connect follows at `retryAt`. */
   readonly phase: 'connecting' | 'replaying' | 'live' | 'paused' | 'waiting' | 'closed'
   readonly transport: TransportName | null
   /** Position up to which the consumer has finished. A new stream can continue there. */
   readonly position: string | null
   /** Number of messages that wait for the consumer. */
   readonly queued: number
-  /** Source of the relay, from the newest message that names it. */
+  /** Source of the relay, from the newest message that names it; null while there is no connection. */
   readonly source: Source | null
   readonly head: Head | null
   /** Whether the relay's upstream is the built-in chain. */
   readonly demo: boolean | null
   /** Symbols that the relay does not know. */
   readonly rejected: SubscribedMessage['rejected']
-  /** Why the last connection ended or could not be opened. */
-  readonly reason: string | null
-  /** Milliseconds until the next attempt. */
-  readonly retryMs: number | null
+  /** Why the last connection ended or could not be opened; null while the stream is live. */
+  readonly error: Pick<StocktapeError, 'code' | 'reason' | 'message'> | null
+  /** Time of the next attempt. */
+  readonly retryAt: Date | null
   /** Attempts since the stream was last live. */
   readonly attempts: number
 }
@@ -80,7 +97,7 @@ export const initialState: Omit<StreamState, 'queued'> = {
   head: null,
   demo: null,
   rejected: [],
-  reason: null,
-  retryMs: null,
+  error: null,
+  retryAt: null,
   attempts: 0,
 }

@@ -5,22 +5,22 @@ import type { Message, Update } from '../generated/messages.ts'
 import { updateTypes } from '../generated/names.ts'
 import { CompletenessProof, gapOf, type Loss } from './completeness-proof.ts'
 import { Connection, type Environment } from './connection.ts'
+import { StocktapeError, shownError } from './errors.ts'
 import { readBackfill } from './history-reader.ts'
 import { type Http, selectionQuery, setGiven, timeText } from './http-requests.ts'
 import { ItemQueue, type QueueEntry } from './item-queue.ts'
 import { isNotAfter } from './position-order.ts'
 import { type Gap, initialState, type StreamItem, type StreamOptions, type StreamState } from './stream-types.ts'
 
-const DEFAULT_QUEUE_BOUND = 10_000
+const DEFAULT_HIGH_WATER_MARK = 10_000
 const FILLED_IDS_BOUND = 100_000
 
-/** Thrown by a strict stream if messages are missing. */
-export class GapError extends Error {
-  override readonly name = 'GapError'
+/** Messages are missing. A stream with `gaps: 'throw'` throws it. If a gap cannot be filled, `cause` says why. */
+export class GapError extends StocktapeError {
   readonly gap: Gap
 
-  constructor(gap: Gap) {
-    super(`messages are missing after ${gap.after} through ${gap.through}: ${gap.reason}`)
+  constructor(gap: Gap, cause: unknown = null) {
+    super('GapError', 'gap', 'gap', `messages are missing after ${gap.after} through ${gap.through}: ${gap.reason}`, cause)
     this.gap = gap
   }
 }
@@ -39,7 +39,7 @@ export type StreamSource = Environment & { readonly http: Http; readonly heartbe
 
 /**
  * A stream of the messages of a selection. It connects when the consumer requests the first message, resumes by itself,
- * drops repeated messages and proves that nothing is missing. It throws if the relay refuses it permanently.
+ * drops repeated messages and proves that nothing is missing. It throws if no later attempt can succeed.
  */
 export class UpdateStream implements Updates<StreamItem> {
   readonly #source: StreamSource
@@ -48,7 +48,7 @@ export class UpdateStream implements Updates<StreamItem> {
   readonly #proof: CompletenessProof
   readonly #connection: Connection
   readonly #queue = new ItemQueue()
-  readonly #queueBound: number
+  readonly #highWaterMark: number
   readonly #abort = new AbortController()
   #state = initialState
   #started: Promise<void> | null = null
@@ -68,14 +68,14 @@ export class UpdateStream implements Updates<StreamItem> {
   constructor(source: StreamSource, symbols: string | readonly string[], options: StreamOptions) {
     this.#source = source
     this.#options = options
-    this.#queueBound = options.queueBound ?? DEFAULT_QUEUE_BOUND
+    this.#highWaterMark = options.highWaterMark ?? DEFAULT_HIGH_WATER_MARK
     this.#query = selectionQuery(symbols, options)
     this.#proof = new CompletenessProof(this.#query)
     this.#connection = new Connection(source, {
       query: () => this.#connectionQuery(),
       onMessage: (message) => this.#receive(message),
       onState: (change) => this.#setState(change),
-      onRefusal: (refusal) => this.#end(refusal),
+      onError: (error, isFinal) => this.#fail(error, isFinal),
     })
     options.signal?.addEventListener('abort', () => void this.close(), { signal: this.#abort.signal })
   }
@@ -156,7 +156,7 @@ export class UpdateStream implements Updates<StreamItem> {
       }
       case 'live':
         this.#awaitsSnapshots = false
-        this.#setState({ phase: 'live', reason: null })
+        this.#setState({ phase: 'live', error: null })
         return this.#prove(this.#proof.receiveLive(message.replayed, message.id), message.id)
       case 'heartbeat':
         this.#prove(this.#proof.receiveCount(message.sent, message.id), message.id)
@@ -195,9 +195,9 @@ export class UpdateStream implements Updates<StreamItem> {
     // A position saved at a gap of the relay would let a restarted program miss the snapshots after the gap.
     const position = gap.reason === 'missed' ? gap.id : null
     // Without the received ids, `#fill` would yield received messages again.
-    if (this.#options.fill && backfill !== null && loss.received)
+    if (this.#options.gaps === 'fill' && backfill !== null && loss.received)
       return this.#push({ position, fill: () => this.#fill(gap, backfill, loss) })
-    if (this.#options.strict) this.#end(new GapError(gap))
+    if (this.#options.gaps === 'throw') this.#end(new GapError(gap))
     else this.#push({ item: gap, position })
   }
 
@@ -220,15 +220,14 @@ export class UpdateStream implements Updates<StreamItem> {
       if (due.size > 0 || (left > 0 && this.#options.stage === 'sealed')) throw new Error('messages are missing')
     } catch (failure) {
       if (this.#abort.signal.aborted) return
-      this.#setState({ reason: `a gap is not filled: ${failure}` })
-      if (this.#options.strict) throw new GapError(gap)
+      this.#options.onError?.(new GapError(gap, failure))
       yield gap
     }
   }
 
   #push(entry: QueueEntry): void {
     this.#queue.push(entry)
-    if (this.#queue.size < this.#queueBound || this.#awaitsSnapshots || this.#state.phase === 'closed') return
+    if (this.#queue.size < this.#highWaterMark || this.#awaitsSnapshots || this.#state.phase === 'closed') return
     // A WebSocket cannot be slowed down. The tape keeps the messages, and a later connection receives them.
     this.#connection.close()
     this.#setState({ phase: 'paused' })
@@ -245,7 +244,7 @@ export class UpdateStream implements Updates<StreamItem> {
         this.#finish()
         this.#current = await this.#queue.take()
         if (this.#current === null) return { done: true, value: undefined }
-        if (this.#state.phase === 'paused' && this.#queue.size <= this.#queueBound / 2) this.#connection.open()
+        if (this.#state.phase === 'paused' && this.#queue.size <= this.#highWaterMark / 2) this.#connection.open()
         if (this.#current.item) return { done: false, value: this.#current.item }
         this.#filling = this.#current.fill?.() ?? null
       }
@@ -279,11 +278,16 @@ export class UpdateStream implements Updates<StreamItem> {
     }
   }
 
+  #fail(error: StocktapeError, isFinal: boolean): void {
+    if (isFinal) this.#end(error)
+    this.#options.onError?.(error)
+  }
+
   #end(failure: Error | null): void {
     if (this.#state.phase === 'closed') return
     this.#connection.close()
     this.#queue.end(failure)
-    this.#setState({ phase: 'closed', reason: failure?.message ?? null, retryMs: null })
+    this.#setState({ phase: 'closed', source: null, error: failure && shownError(failure), retryAt: null })
   }
 
   #setState(change: Partial<StreamState>): void {

@@ -61,7 +61,7 @@ export class UnionStream {
       ...(feed.position !== null && { since: feed.position }),
       // Snapshots are needed if a symbol is new, or if not all snapshots were received yet.
       snapshot: isCovered || 'always',
-      fill: true,
+      gaps: 'fill',
       onState: (state) => {
         if (items !== this.#items) return
         this.#memory.takeFeed(state)

@@ -121,9 +121,9 @@ function cellsOf({ symbol, nav, quote, session, paused }: StockState): readonly 
 }
 
 /** Makes the footer, which also says that a basis takes the currency of the pool as one dollar. */
-const footerOf = ({ phase, transport, source, head, position, reason, demo, rejected }: StreamState): string =>
+const footerOf = ({ phase, transport, source, head, position, error, demo, rejected }: StreamState): string =>
   [
-    phase === 'live' ? `live over ${transport}` : `${phase}: ${reason ?? ''}`,
+    phase === 'live' ? `live over ${transport}` : `${phase}: ${error?.message ?? ''}`,
     ...(rejected.length > 0 ? [`unknown: ${rejected.map(({ symbol }) => symbol).join(' ')}`] : []),
     `source ${source ?? '?'}`,
     `sealed ${head?.sealed ?? '?'}`,

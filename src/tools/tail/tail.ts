@@ -1,7 +1,15 @@
 import { once } from 'node:events'
 import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError } from '../../lib/exit-codes.ts'
 import { printableText } from '../../lib/text.ts'
-import { connect, type RelayClient, RelayError, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
+import {
+  connect,
+  type RelayClient,
+  RelayError,
+  StocktapeError,
+  type StreamItem,
+  type StreamState,
+  type Updates,
+} from '../../sdk/client/index.ts'
 import { paintFor } from '../terminal-colours.ts'
 import { readTailFlags, selectionOf, type TailRequest } from './tail-flags.ts'
 import { TailLines } from './tail-lines.ts'
@@ -14,11 +22,6 @@ export const tail: Command = async (args) => {
   const request = readTailFlags(args)
   if (request.tui && !process.stdout.isTTY) throw new UsageError('--tui needs a terminal')
   const relay = openRelay(request)
-  const unreachable = await checkRelay(relay)
-  if (unreachable !== null) {
-    printWarning(unreachable)
-    return EXIT_FAILED
-  }
   const reporter = new StateReporter()
   const stream = relay.updates(request.symbols, {
     ...selectionOf(request),
@@ -29,37 +32,26 @@ export const tail: Command = async (args) => {
     await follow(stream, request, ending)
     return EXIT_OK
   } catch (failure) {
-    if (!(failure instanceof RelayError)) throw failure
+    if (!(failure instanceof StocktapeError)) throw failure
     printWarning(adviceOf(failure))
-    return reporter.wasLive || failure.code >= 4_000 ? EXIT_FAILED : EXIT_USAGE
+    const isUsage = failure.code === 'bad_url' || (failure instanceof RelayError && failure.code < 4_000 && !reporter.wasLive)
+    return isUsage ? EXIT_USAGE : EXIT_FAILED
   }
 }
 
 function openRelay({ url, key }: TailRequest): RelayClient {
   const base = url ?? process.env.STOCKTAPE_URL ?? DEFAULT_URL
-  if (!/^https?:$/.test(URL.parse(base)?.protocol ?? '')) throw new UsageError(`--url ${base} is not an http or https URL`)
   const apiKey = key ?? process.env.STOCKTAPE_KEY
   return connect(base, apiKey ? { key: apiKey } : {})
 }
 
-/** If the relay cannot be reached at all, the URL is probably wrong, so the command ends instead of waiting. */
-async function checkRelay(relay: RelayClient): Promise<string | null> {
-  try {
-    await relay.status()
-  } catch (failure) {
-    if (failure instanceof RelayError) {
-      // The stream handles every other refusal, because it knows which ones are temporary.
-      if (failure.code === 401) throw new UsageError(adviceOf(failure))
-      return null
-    }
-    const cause = failure instanceof Error && failure.cause instanceof Error ? `: ${failure.cause.message}` : ''
-    return `no answer from ${new URL(relay.url).origin}${cause}; is the relay running? (stocktape serve)`
-  }
-  return null
+const advice: Readonly<Record<number | string, string>> = {
+  401: 'the relay requires an API key: use --key or STOCKTAPE_KEY',
+  unreachable: 'stocktape serve starts one.',
 }
 
-const adviceOf = ({ code, message }: RelayError): string =>
-  code === 401 ? 'the relay requires an API key: use --key or STOCKTAPE_KEY' : message
+const adviceOf = ({ code, message }: StocktapeError): string =>
+  code === 'unreachable' ? `${message} ${advice[code]}` : (advice[code] ?? message)
 
 async function follow(stream: Updates<StreamItem>, request: TailRequest, ending: Ending): Promise<void> {
   const startedAt = performance.now()
@@ -94,7 +86,7 @@ class StateReporter {
   #rejected = ''
   wasLive = false
 
-  report({ phase, reason, retryMs, position, transport, source, head, demo, rejected }: StreamState, isSilent = false): void {
+  report({ phase, error, retryAt, position, transport, source, head, demo, rejected }: StreamState, isSilent = false): void {
     const isNew = phase !== this.#lastPhase
     this.#lastPhase = phase
     const warn = isSilent ? () => {} : printWarning
@@ -105,7 +97,8 @@ class StateReporter {
     this.#rejected = unknown.join()
     if (phase === 'waiting' && isNew) {
       this.#lostAt ||= performance.now()
-      warn(`${reason}; continuing at ${position ?? 'the present'} in ${retryMs} ms`)
+      const waitMs = (retryAt?.getTime() ?? 0) - Date.now()
+      warn(`${error?.message}; continuing at ${position ?? 'the present'} in ${Math.max(0, waitMs)} ms`)
     }
     if (phase !== 'live' || !isNew) return
     if (this.#lostAt > 0) warn(`live again after ${((performance.now() - this.#lostAt) / 1_000).toFixed(1)} s`)

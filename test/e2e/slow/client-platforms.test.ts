@@ -21,8 +21,8 @@ const WAIT = { timeout: 30_000 }
 
 /** Prints the id of each message that it handles. */
 const program = (url: string, transport: string) => `
-  const stream = connect('${url}', { transport: '${transport}', heartbeatS: 1 })
-    .updates('*', { since: 'start', snapshot: false, minValue: 1, fill: true })
+  const stream = connect('${url}', { transport: '${transport}', heartbeatInterval: 1000 })
+    .updates('*', { since: 'start', snapshot: false, minValue: 1, gaps: 'fill' })
   for await (const item of stream) print(item.type === 'gap' ? JSON.stringify(item) : item.id)
 `
 

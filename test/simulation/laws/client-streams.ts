@@ -2,6 +2,7 @@ import { formatPosition } from '../../../src/protocol/position.ts'
 import { Refusal } from '../../../src/protocol/refusal.ts'
 import type { Outlet } from '../../../src/relay/edge/transport/socket-outlet.ts'
 import type { Tape } from '../../../src/relay/tape/tape.ts'
+import { ConnectionError } from '../../../src/sdk/client/errors.ts'
 import type { Http } from '../../../src/sdk/client/http-requests.ts'
 import { comparePositions } from '../../../src/sdk/client/position-order.ts'
 import type { Gap, StreamItem } from '../../../src/sdk/client/stream-types.ts'
@@ -109,9 +110,10 @@ export class ClientStreams {
     const { clock, settings } = this.#options
     const stream = new UpdateStream(
       {
-        ...{ clock, http: this.#http(), heartbeatS: HEARTBEAT_S, transport: undefined },
+        ...{ clock, http: this.#http(), heartbeatS: HEARTBEAT_S, transport: undefined, retry: undefined },
         open: { websocket: this.network.open, sse: this.network.open },
         now: () => clock.elapsedMs,
+        wallTime: () => clock.elapsedMs,
         random: () => this.#random.next(),
         after: (ms, callback) => clock.runAfter(ms, callback),
       },
@@ -120,8 +122,8 @@ export class ClientStreams {
         ...settings.selection,
         since: 'start',
         snapshot: false,
-        fill: settings.fill,
-        queueBound: settings.queueBound,
+        gaps: settings.fill ? 'fill' : 'yield',
+        highWaterMark: settings.queueBound,
         store: {
           load: () => this.#savedPosition,
           save: (position) => {
@@ -151,7 +153,10 @@ export class ClientStreams {
 
   #http(): Http {
     return {
-      headers: {},
+      isKnown: true,
+      getKey: async () => undefined,
+      request: () => Promise.reject(new Error('there is no network')),
+      probe: async () => (this.#edge ? null : new ConnectionError('unreachable', 'http://relay/', null)),
       urlOf: (path) => new URL(path.replace(/^\//, ''), 'http://relay/'),
       getJson: async <Body>(path: string, query = new URLSearchParams()) => {
         if (!this.#edge) throw new Error('the relay is down')

@@ -13,10 +13,10 @@ import {
   formatSignedMoney,
 } from '../../../src/board/shared/number-text.ts'
 import { navStateOf, navWords, stageByHead } from '../../../src/board/shared/state-words.ts'
-import { basisOf } from '../../../src/board/shared/stock-texts.ts'
 import { formatCountdown, formatDuration, formatMoment } from '../../../src/board/shared/time-text.ts'
 import { wallPageOf } from '../../../src/board/symbols/shown-symbols.ts'
 import type { ReferenceValue, StockState } from '../../../src/sdk/client/index.ts'
+import { premium } from '../../../src/sdk/client/premium.ts'
 
 describe('a number', () => {
   it.each([
@@ -132,7 +132,7 @@ describe('the basis', () => {
     ['not at all without a NAV', { ...nav, price: null, state: 'missing' }, quoteAt('200', '200', '0'), null],
     ['not at all without a pool', nav, null, null],
   ] as const)('is shown %s', (_, shownNav, quote, expected) => {
-    expect(basisOf({ nav: shownNav, quote })).toEqual(expected)
+    expect(premium({ nav: shownNav, quote })).toEqual(expected)
   })
 })
 
@@ -196,6 +196,16 @@ describe('a copied program', () => {
     expect(programFor('TypeScript', { ...filter, symbols: ['AAPLc'] }, base)).toContain(
       '.updates(["AAPLc"], {"types":["transfer","mint"],"minValue":"10000"})',
     )
+  })
+
+  it.each([
+    ['curl', '-H "Authorization: Bearer $STOCKTAPE_KEY"'],
+    ['wscat', '-H "Authorization: Bearer $STOCKTAPE_KEY"'],
+    ['TypeScript', 'key: process.env.STOCKTAPE_KEY'],
+    ['Python', 'os.environ["STOCKTAPE_KEY"]'],
+  ] as const)('as %s reads the API key of a relay that needs one from the environment', (kind, text) => {
+    expect(programFor(kind, filter, base, true)).toContain(text)
+    expect(programFor(kind, filter, base)).not.toContain('KEY')
   })
 
   it('keeps its quotation, also where the URL holds quotes', () => {

@@ -192,3 +192,37 @@ describe('a book', () => {
     await expect(book(items(new Error('refused'))).done).rejects.toThrow('refused')
   })
 })
+
+it('the functions of a book work without it, as a framework calls them', () => {
+  const { subscribe, all, get, apply } = book()
+  const listener = vi.fn()
+  const stop = subscribe(listener)
+  apply(snapshotOf() as unknown as StreamItem)
+  expect(all()).toEqual([get('A')])
+  stop()
+})
+
+it('a book whose stream fails says why, and ends no process', async () => {
+  const failure = new Error('refused')
+  const stocks = book(
+    (async function* () {
+      yield snapshotOf() as unknown as StreamItem
+      throw failure
+    })(),
+  )
+  expect(stocks.error).toBeNull()
+  await new Promise<void>((resolve) => stocks.subscribe(() => stocks.error && resolve()))
+  expect(stocks.error).toBe(failure)
+  expect(stocks.get('A')).toBeDefined()
+  await expect(stocks.done).rejects.toBe(failure)
+})
+
+it('a stock has the newest quote of each pool, the deepest with a price first', () => {
+  const stock = bookOf(quoteOf('0x2', '11', '50'), quoteOf('0x3', null, null, 'empty'), quoteOf('0x1', '12', '5')).get('A')
+  expect(stock?.quotes.map(({ venue, price }) => [venue.pool, price])).toEqual([
+    ['0x2', '11'],
+    ['0x1', '12'],
+    ['0x3', null],
+  ])
+  expect(stock?.quote).toBe(stock?.quotes[0])
+})

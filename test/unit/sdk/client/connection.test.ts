@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest'
-import { FakeRelay, hello, nav, readFrom } from './fake-relay.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { ConnectionError, RelayError } from '../../../../src/sdk/client/errors.ts'
+import type { RetryOptions } from '../../../../src/sdk/client/stream-types.ts'
+import { FakeRelay, hello, nav, type Reader, readFrom } from './fake-relay.ts'
 
 /** When each connection was opened, by which transport, while every one of them ends in the same way. */
 async function attemptsOf(relay: FakeRelay, ms: number, end: (relay: FakeRelay) => void) {
@@ -10,10 +12,14 @@ async function attemptsOf(relay: FakeRelay, ms: number, end: (relay: FakeRelay) 
     while (attempts.length < relay.connections.length) {
       attempts.push([relay.nowMs, relay.last.transport])
       end(relay)
+      await relay.advance(0)
     }
   }
   return attempts
 }
+
+/** Milliseconds until the next attempt, on a wall clock that stands still at 0. */
+const waitOf = ({ stream }: Reader) => stream.state.retryAt?.getTime()
 
 const waits = (attempts: readonly [number, string][]) => attempts.slice(1).map(([at], index) => at - (attempts[index]?.[0] ?? 0))
 
@@ -27,7 +33,7 @@ describe('a connection that ends', () => {
 
   it.each([4_000, 4_003, 4_009])('with %i does not come back', async (code) => {
     const { relay, reader } = await readFrom()
-    relay.last.live('e.1').end(code, { reason: 'forbidden e.1' })
+    relay.last.live('e.1').end(code, 'forbidden')
     await relay.advance(60_000)
     expect(reader.failure).toMatchObject({ name: 'RelayError', code, reason: 'forbidden' })
     expect([relay.connections.length, relay.timerCount]).toEqual([1, 0])
@@ -57,7 +63,7 @@ describe('a connection that ends', () => {
     const reader = relay.read()
     await relay.advance(0)
     relay.last.live('e.1').end()
-    expect(reader.stream.state.retryMs).toBe(ms)
+    expect(waitOf(reader)).toBe(ms)
   })
 
   it.each<[string, number, (relay: FakeRelay) => void]>([
@@ -67,26 +73,99 @@ describe('a connection that ends', () => {
     const { relay, reader } = await readFrom()
     ask(relay)
     relay.last.end()
-    expect(reader.stream.state.retryMs).toBe(ms)
+    expect(waitOf(reader)).toBe(ms)
     await relay.advance(ms)
     expect(relay.connections).toHaveLength(2)
     relay.last.live('e.1').end()
-    expect(reader.stream.state.retryMs).toBe(1_000)
+    expect(waitOf(reader)).toBe(1_000)
   })
 
   it('never waits longer than a timer can', async () => {
     const { relay, reader } = await readFrom()
     relay.last.live('e.1').send({ type: 'bye', retry_ms: 1e12 }).end(4_200)
-    expect(reader.stream.state.retryMs).toBeLessThan(2 ** 31)
+    expect(waitOf(reader)).toBeLessThan(2 ** 31)
   })
 
   it('waits as long as the event stream that refused it says', async () => {
     const { relay, reader } = await readFrom()
     relay.last.end()
+    await relay.advance(0)
     relay.last.retry(30_000)
     relay.last.send({ type: 'error', code: 429, reason: 'full', message: 'The relay is full.' })
-    expect(reader.stream.state).toMatchObject({ phase: 'waiting', reason: 'The relay is full.', retryMs: 30_500 })
+    expect(reader.stream.state).toMatchObject({
+      phase: 'waiting',
+      error: { code: 429, reason: 'full', message: 'The relay is full.' },
+    })
+    expect(waitOf(reader)).toBe(30_500)
   })
+})
+
+describe('a relay that has never answered', () => {
+  const unreachable = new ConnectionError('unreachable', 'http://relay/', null)
+  const unknownRelay = async (retry?: RetryOptions) => {
+    const relay = new FakeRelay()
+    Object.assign(relay, { retry, found: unreachable })
+    relay.http.isKnown = false
+    const onError = vi.fn()
+    const reader = relay.read({ onError })
+    await relay.advance(0)
+    return { relay, reader, onError }
+  }
+
+  it('ends the stream with what the probe found, once the WebSocket fails', async () => {
+    const { relay, reader, onError } = await unknownRelay()
+    relay.last.end()
+    await relay.advance(0)
+    expect(reader.failure).toBe(unreachable)
+    expect(onError.mock.calls).toEqual([[unreachable]])
+    expect([relay.connections.length, relay.timerCount]).toEqual([1, 0])
+  })
+
+  it('ends the stream after half a second too, where the WebSocket hangs', async () => {
+    const { relay, reader } = await unknownRelay()
+    await relay.advance(499)
+    expect(reader.failure).toBeNull()
+    await relay.advance(1)
+    expect(reader.failure).toBe(unreachable)
+  })
+
+  it('is waited for if it refuses for the moment', async () => {
+    const { relay, reader } = await unknownRelay()
+    relay.found = new RelayError(503, { reason: 'full' }, 7_000)
+    relay.last.end()
+    await relay.advance(0)
+    expect(reader.stream.state).toMatchObject({ phase: 'waiting', error: { code: 503, reason: 'full' } })
+    expect(waitOf(reader)).toBe(7_500)
+  })
+
+  it('is tried as often as the program says', async () => {
+    const { relay, reader, onError } = await unknownRelay({ attempts: 2 })
+    const attempts = await attemptsOf(relay, 10_000, ({ last }) => last.end())
+    expect(waits(attempts)).toEqual([500, 1_000])
+    expect(reader.failure).toBe(unreachable)
+    expect(onError).toHaveBeenCalledTimes(3)
+  })
+
+  it('is known from its hello on: the stream then comes back', async () => {
+    const { relay, reader, onError } = await unknownRelay()
+    relay.last.live('e.1').end()
+    expect(reader.stream.state).toMatchObject({ phase: 'waiting', source: null, error: { code: 'lost' } })
+    expect(onError).toHaveBeenCalledTimes(1)
+    await relay.advance(500)
+    relay.last.live('e.1', 'full')
+    expect(reader.stream.state).toMatchObject({ phase: 'live', source: 'pendingLogs', error: null, retryAt: null })
+  })
+})
+
+it('a stream gives up after as many attempts as the program allows, also if the relay was live', async () => {
+  const relay = new FakeRelay()
+  relay.retry = { attempts: 3, maxDelay: 700 }
+  const reader = relay.read({}, 'websocket')
+  await relay.advance(0)
+  relay.last.live('e.1')
+  const attempts = await attemptsOf(relay, 10_000, ({ last }) => last.end())
+  expect(waits(attempts)).toEqual([500, 700, 700])
+  expect(reader.failure).toMatchObject({ name: 'ConnectionError', code: 'lost' })
 })
 
 describe('a WebSocket that does not open', () => {
@@ -104,6 +183,7 @@ describe('a WebSocket that does not open', () => {
   it('leaves the stream on the event stream, also after it breaks', async () => {
     const { relay } = await readFrom()
     relay.last.end()
+    await relay.advance(0)
     relay.last.live('e.1').end()
     await relay.advance(1_000)
     expect(relay.last).toMatchObject({ transport: 'sse', since: 'e.1' })
@@ -124,7 +204,7 @@ describe('a relay that is silent', () => {
     expect(relay.last.isOpen).toBe(true)
     await relay.advance(1)
     expect(relay.last.isOpen).toBe(false)
-    expect(reader.stream.state.reason).toBe('the relay is silent')
+    expect(reader.stream.state.error).toMatchObject({ code: 'silent' })
   })
 
   it('is left after three heartbeats of the interval that it named', async () => {
@@ -136,7 +216,7 @@ describe('a relay that is silent', () => {
     expect(relay.last.isOpen).toBe(true)
     await relay.advance(1)
     expect([relay.connections.length, relay.last.isOpen]).toEqual([1, false])
-    expect(reader.stream.state.reason).toBe('the relay is silent')
+    expect(reader.stream.state.error).toMatchObject({ code: 'silent' })
   })
 
   it('is left at once after a sleep', async () => {

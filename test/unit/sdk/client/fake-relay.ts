@@ -1,8 +1,15 @@
 import { setImmediate as settlePromises } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { OpenConnection } from '../../../../src/sdk/client/connection-openers.ts'
+import { ConnectionError, RelayError, type StocktapeError } from '../../../../src/sdk/client/errors.ts'
 import type { Http } from '../../../../src/sdk/client/http-requests.ts'
-import type { StreamItem, StreamOptions, StreamState, TransportName } from '../../../../src/sdk/client/stream-types.ts'
+import type {
+  RetryOptions,
+  StreamItem,
+  StreamOptions,
+  StreamState,
+  TransportName,
+} from '../../../../src/sdk/client/stream-types.ts'
 import { type StreamSource, UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
 
 type Events = Parameters<OpenConnection>[1]
@@ -23,6 +30,9 @@ export class FakeRelay {
   answer: Answer = () => {
     throw new Error('nothing answers')
   }
+  /** The result of a probe. */
+  found: StocktapeError | null = null
+  retry: RetryOptions | undefined
 
   get timerCount(): number {
     return this.#timers.size
@@ -34,15 +44,17 @@ export class FakeRelay {
     return last
   }
 
-  get #http(): Http {
-    return {
-      headers: {},
-      urlOf: (path) => new URL(path.replace(/^\//, ''), 'http://relay/'),
-      getJson: async <Body>(path: string, query = new URLSearchParams(), signal?: AbortSignal) => {
-        this.requests.push(`${path.replace(/^\//, '')}?${query}`)
-        return (await this.answer(path.replace(/^\//, ''), query, signal)) as Body
-      },
-    }
+  /** A relay that has answered before, unless a test says otherwise. */
+  readonly http: Http = {
+    isKnown: true,
+    getKey: async () => undefined,
+    request: () => Promise.reject(new Error('nothing answers')),
+    probe: async () => this.found,
+    urlOf: (path) => new URL(path.replace(/^\//, ''), 'http://relay/'),
+    getJson: async <Body>(path: string, query = new URLSearchParams(), signal?: AbortSignal) => {
+      this.requests.push(`${path.replace(/^\//, '')}?${query}`)
+      return (await this.answer(path.replace(/^\//, ''), query, signal)) as Body
+    },
   }
 
   source(transport?: TransportName): StreamSource {
@@ -56,11 +68,13 @@ export class FakeRelay {
         }
       }
     return {
-      http: this.#http,
+      http: this.http,
+      retry: this.retry,
       open: { websocket: opener('websocket'), sse: opener('sse') },
       transport,
       heartbeatS: HEARTBEAT_S,
       now: () => this.nowMs,
+      wallTime: () => 0,
       random: () => this.random,
       after: (ms, callback) => {
         const timer = { atMs: this.nowMs + ms, callback }
@@ -99,6 +113,8 @@ export class FakeRelay {
   }
 }
 
+const lost = new ConnectionError('lost', 'http://relay/', null)
+
 /** One connection as the relay sees it. */
 class FakeConnection {
   readonly transport: TransportName
@@ -135,10 +151,10 @@ class FakeConnection {
     return this.start(id, resume).send({ type: 'live', id, replayed: 0 })
   }
 
-  end(code = 1_006, more: Partial<Parameters<Events['onEnd']>[0]> = {}): void {
+  end(code = 1_006, reason = ''): void {
     if (!this.isOpen) return
     this.isOpen = false
-    this.#events.onEnd({ code, reason: `closed with ${code}`, ...more } as Parameters<Events['onEnd']>[0])
+    this.#events.onEnd(code < 4_000 ? lost : new RelayError(code, { reason }))
   }
 
   retry(ms: number): void {

@@ -73,7 +73,7 @@ const cells = (Object.keys(reach) as Phase[]).flatMap((phase) =>
 )
 
 it.each(cells)('a stream that is %s is, after %s: %s', async (phase, input, expected) => {
-  const stream = await readFrom({ queueBound: QUEUE_BOUND }, 'websocket')
+  const stream = await readFrom({ highWaterMark: QUEUE_BOUND }, 'websocket')
   stream.reader.pause()
   await reach[phase](stream)
   await stream.relay.advance(0)

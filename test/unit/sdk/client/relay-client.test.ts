@@ -1,23 +1,27 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { WebSocketServer } from 'ws'
 import { connect } from '../../../../src/sdk/client/connect.ts'
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown
 
 /** A server that answers as a test says, and remembers what was asked. */
-async function serve(handle: Handle): Promise<{ url: string; requests: string[] }> {
+async function serve(handle: Handle) {
   const requests: string[] = []
   const server = createServer((request, response) => {
     requests.push(request.url ?? '')
     handle(request, response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const close = () => {
     server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
+    return new Promise<void>((resolve) => server.close(() => resolve()))
+  }
+  onTestFinished(close)
+  return { url, requests, server, close }
 }
 
 const refuse = (response: ServerResponse, code: number, reason: string, headers: Record<string, string> = {}) =>
@@ -81,9 +85,9 @@ describe('a request', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('that a proxy refuses has a message too', async () => {
+  it('that another server refuses says so', async () => {
     const { url } = await serve((_, response) => response.writeHead(404).end('<html>'))
-    await expect(connect(url).status()).rejects.toMatchObject({ code: 404, reason: '', message: 'HTTP 404' })
+    await expect(connect(url).status()).rejects.toMatchObject({ name: 'ConnectionError', code: 'not_a_relay', cause: 'HTTP 404' })
   })
 
   it('that is refused for the moment is repeated, until its signal aborts', async () => {
@@ -97,16 +101,19 @@ describe('a request', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('for history that breaks is repeated, and any other fails at once', async () => {
+  it('that breaks is repeated by a client that the relay has answered, and fails at once otherwise', async () => {
     const { url, requests } = await serve((_, response) => {
-      if (requests.length > 2) return response.end('{"events":[{"id":"a.1"}],"next":null}')
+      if (requests.length > 3) return response.end('{"events":[{"id":"a.1"}],"next":null}')
+      if (requests.length === 2) return response.end('{}')
       response.writeHead(200, { 'content-length': '99' }).write('{')
       return response.destroy()
     })
-    await expect(connect(url).status()).rejects.toThrow()
+    const relay = connect(url)
+    await expect(relay.status()).rejects.toMatchObject({ code: 'unreachable', cause: expect.any(Error) })
     expect(requests).toHaveLength(1)
-    expect(await Array.fromAsync(connect(url).history('*'))).toEqual([{ id: 'a.1' }])
-    expect(requests).toHaveLength(3)
+    await relay.status()
+    expect(await Array.fromAsync(relay.history('*'))).toEqual([{ id: 'a.1' }])
+    expect(requests).toHaveLength(4)
   })
 
   it('goes below the path of the relay, with the key', async () => {
@@ -126,6 +133,76 @@ describe('a request', () => {
   })
 })
 
+/** Sends a page to everybody, as a web server that is no relay. */
+const handlePage: Handle = (_, response) => response.setHeader('content-type', 'text/html').end('<html>')
+
+describe('a wrong URL', () => {
+  it.each<[string, Handle | null, (url: string) => string, object]>([
+    ['of a port where nothing listens', null, (url) => url, { code: 'unreachable', cause: expect.any(Error) }],
+    [
+      'with the scheme of TLS',
+      handlePage,
+      (url) => url.replace('http', 'https'),
+      { code: 'unreachable', cause: expect.any(Error) },
+    ],
+    ['with the scheme of a WebSocket and another port', null, (url) => url.replace('http', 'ws'), { code: 'unreachable' }],
+    ['of a page', handlePage, (url) => url, { code: 'not_a_relay', cause: expect.anything() }],
+    [
+      'of a path that a server lacks',
+      (_, response) => response.writeHead(404).end('<html>'),
+      (url) => url,
+      { code: 'not_a_relay' },
+    ],
+    ['of a path that the relay lacks', (_, response) => refuse(response, 404, 'not_found'), (url) => url, { code: 404 }],
+    ['without a scheme', null, (url) => url.slice(7), { code: 'bad_url' }],
+    ['of another scheme', null, (url) => url.replace('http', 'ftp'), { code: 'bad_url' }],
+  ])('%s is an error of each request and each stream', async (_, handle, wrong, error) => {
+    const { url, close } = await serve(handle ?? handlePage)
+    if (!handle) await close()
+    const relay = connect(wrong(url))
+    await expect(relay.status()).rejects.toMatchObject({ ...error, message: expect.stringContaining(' ') })
+    await expect(relay.updates('*').next()).rejects.toMatchObject(error)
+    for (const transport of ['websocket', 'sse'] as const)
+      await expect(connect(wrong(url), { transport }).updates('*').next()).rejects.toMatchObject(error)
+  })
+})
+
+describe('an API key', () => {
+  it('is given in the first message of a WebSocket, and in the headers of a request, never in a URL', async () => {
+    const { url, requests, server } = await serve(({ headers }, response) =>
+      response.end(JSON.stringify({ key: headers.authorization })),
+    )
+    const sockets = new WebSocketServer({ server })
+    onTestFinished(() => sockets.close())
+    const first = once(sockets, 'connection').then(([socket]) => once(socket, 'message'))
+    let calls = 0
+    const relay = connect(url, { key: async () => `secret ${++calls}` })
+    const stream = relay.updates('*')
+    void stream.next().catch(() => {})
+    expect(JSON.parse(String((await first)[0]))).toEqual({ type: 'auth', key: 'secret 1' })
+    expect(await relay.status()).toEqual({ key: 'Bearer secret 2' })
+    await stream.close()
+    expect(requests.join()).not.toContain('secret')
+  })
+
+  it('that its function cannot give is an error', async () => {
+    const key = () => Promise.reject(new Error('signed out'))
+    const relay = connect('http://127.0.0.1:1', { key })
+    const error = { code: 'no_key', cause: { message: 'signed out' } }
+    await expect(relay.status()).rejects.toMatchObject(error)
+    await expect(relay.updates('*').next()).rejects.toMatchObject(error)
+  })
+})
+
+it.each([
+  ['heartbeatS', () => connect('http://127.0.0.1', { heartbeatS: 5 } as object)],
+  ['fill', () => connect('http://127.0.0.1').updates('*', { fill: true } as object)],
+  ['strict', () => connect('http://127.0.0.1').updates('*', { strict: true } as object)],
+  ['queueBound', () => connect('http://127.0.0.1').updates('*', { queueBound: 5 } as object)],
+])('the former option %s is refused with the present one', (name, use) => {
+  expect(use).toThrow(new RegExp(`the option ${name} is now \\w`))
+})
+
 describe('an event stream', () => {
   const hello = '{"type":"hello","id":"e.1","heartbeat_s":5,"source":"down","head":null,"demo":true}'
   const subscribed = '{"type":"subscribed","id":"e.1","rejected":[],"resume":"none"}'
@@ -134,6 +211,7 @@ describe('an event stream', () => {
   it('is read whatever pieces its bytes come in', async () => {
     const bytes = Buffer.from(`: hi\nretry: 1000\n\ndata: ${hello}\n\ndata: ${subscribed}\n\nid: e.2\ndata: ${nav}\n\n`)
     const { url } = await serve(async (_, response) => {
+      response.setHeader('content-type', 'text/event-stream')
       for (const byte of bytes) {
         response.write(Buffer.of(byte))
         await new Promise(setImmediate)
@@ -148,16 +226,22 @@ describe('an event stream', () => {
     [401, 'unauthorized'],
     [404, 'unknown_symbol'],
   ])('that is refused with %i ends, also where a WebSocket was tried first', async (code, reason) => {
-    const { url, requests } = await serve((_, response) => refuse(response, code, reason))
+    const { url, requests } = await serve((request, response) =>
+      code === 404 && request.url === '/v1/status' ? response.end('{}') : refuse(response, code, reason),
+    )
     await expect(connect(url).updates('APPL').next()).rejects.toMatchObject({ code, reason, suggest: ['AAPLc'] })
-    expect([...new Set(requests.map((path) => path.split('?')[0]))]).toEqual(['/v1/ws', '/v1/stream'])
+    expect([...new Set(requests.map((path) => path.split('?')[0]))]).toEqual([
+      '/v1/ws',
+      '/v1/status',
+      ...(code === 404 ? ['/v1/stream'] : []),
+    ])
   })
 
   it('that is refused for the moment waits as long as the relay asks', async () => {
     const { url } = await serve((_, response) => refuse(response, 503, 'full', { 'retry-after': '7' }))
     const waiting = Promise.withResolvers<number>()
     const stream = connect(url, { transport: 'sse' }).updates('*', {
-      onState: ({ phase, retryMs }) => phase === 'waiting' && waiting.resolve(retryMs ?? 0),
+      onState: ({ phase, retryAt }) => phase === 'waiting' && waiting.resolve((retryAt?.getTime() ?? 0) - Date.now()),
     })
     const next = stream.next()
     expect(await waiting.promise).toBeGreaterThanOrEqual(7_000)

@@ -62,8 +62,12 @@ it('the tail command reports a mistake in one line, with code 2, and a relay tha
   const cases: [readonly string[], RegExp, number][] = [
     [['APPL', '--url', stack.relay.url], /^stocktape tail: No tokenized stock 'APPL'. Did you mean AAPLc\?\n$/, 2],
     [['AAPLc', '--types', 'transfr', '--url', stack.relay.url], /^stocktape tail: types: unknown type "transfr"[^\n]*\n$/, 2],
-    [['AAPLc', '--url', unusedUrl], /^stocktape tail: no answer from [^\n]*ECONNREFUSED[^\n]*; is the relay running\?[^\n]*\n$/, 1],
-    [['AAPLc', '--url', 'relay'], /^stocktape tail: --url relay is not an http or https URL\n$/, 2],
+    [
+      ['AAPLc', '--url', unusedUrl],
+      /^stocktape tail: http[^\n]* cannot be reached[^\n]*ECONNREFUSED[^\n]* stocktape serve [^\n]*\n$/,
+      1,
+    ],
+    [['AAPLc', '--url', 'relay'], /^stocktape tail: relay is not the URL of a relay: [^\n]*\n$/, 2],
     [['AAPLc', '--url', keyed.relay.url], /^stocktape tail: the relay requires an API key: use --key or STOCKTAPE_KEY\n$/, 2],
     [['AAPLc', '--party', '0x12'], /^stocktape tail: '--party' is now '--account'\n$/, 2],
     [[], /^stocktape tail: name at least one symbol, or \* for all\n$/, 2],
