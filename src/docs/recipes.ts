@@ -29,7 +29,7 @@ export const recipes: readonly Recipe[] = [
     'react',
     'React',
     'tape.jsx',
-    `This page uses useTape. ${INSTALL}, and react and react-dom. All components of a page, and all tabs of a browser, share one connection. useStock(symbol) is the state of one stock, useFeed() the state of the connection. A server renders the empty state.`,
+    `This page uses useTape. ${INSTALL}, and react and react-dom. All components of a page, and all tabs of a browser, share one connection. useStock(symbol) is the state of one stock, useFeed() the state of the connection. Each result has a status, an error and data.`,
   ),
   programRecipe('vue', 'Vue', 'vue.html', `A book in a shallowRef. ${INSTALL}, and vue.`),
   programRecipe('svelte', 'Svelte', 'Tape.svelte', `A book as a store. ${INSTALL}, and svelte.`),

@@ -178,8 +178,13 @@ function openClient(loss: Loss, edge: BusyEdge, time: VirtualTime, { random, bye
   const connection = new Connection(
     {
       ...{ transport: 'websocket', open: { websocket, sse: () => ignore } },
-      ...{ now: () => time.now, wallTime: () => time.now, random, after: time.after, retry: undefined },
-      http: { isKnown: true, probe: async () => null, urlOf: () => new URL(RELAY) },
+      ...{ now: () => time.now, wallTime: () => time.now, random, after: time.after },
+      http: {
+        isKnown: true,
+        probe: async () => null,
+        errorOf: (code, cause) => new ConnectionError(code, RELAY, cause),
+        retry: undefined,
+      },
     },
     { query: () => new URLSearchParams(), onMessage: ignore, onState: ignore, onError: ignore },
   )

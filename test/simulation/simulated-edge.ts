@@ -2,7 +2,8 @@ import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../sr
 import { formatPosition } from '../../src/protocol/position.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
 import { Clients } from '../../src/relay/edge/clients/clients.ts'
-import { readPage } from '../../src/relay/edge/history/history-page.ts'
+import { ExportReceipt } from '../../src/relay/edge/history/export-receipt.ts'
+import { readAll } from '../../src/relay/edge/history/history-export.ts'
 import { readHistoryQuery } from '../../src/relay/edge/history/history-query.ts'
 import { LongWorkQueue } from '../../src/relay/edge/limits/long-work-queue.ts'
 import type { EdgeContext } from '../../src/relay/edge/live/edge-context.ts'
@@ -84,14 +85,19 @@ export class SimulatedEdge {
   }
 
   /** Answers `/v1/events` and the part of `/v1/status` that a client needs to fill a gap. */
-  async get(path: string, parameters: URLSearchParams): Promise<unknown> {
+  async get(path: string, parameters: URLSearchParams): Promise<string> {
     const { tape } = this.#context
     if (this.#isClosed) throw new Refusal(503, 'going_away', 'The relay is down.')
-    if (path === 'v1/status') return { tape: { oldest: formatPosition(tape.epoch, tape.oldest()) } }
+    if (path === '/v1/status') return JSON.stringify({ tape: { oldest: formatPosition(tape.epoch, tape.oldest()) } })
     const query = readHistoryQuery(parameters, this.#context)
     const reading = { tape, pause: this.#workQueue.nextSlice, isGone: () => this.#isClosed }
-    const { texts, next } = await readPage(reading, tape.epoch, query)
-    return { events: texts.map((text) => JSON.parse(text)), next }
+    const receipt = new ExportReceipt(tape.epoch, query)
+    const texts: string[] = []
+    for await (const frames of readAll(reading, query)) {
+      receipt.add(frames)
+      texts.push(...frames.map(({ entry }) => entry.text))
+    }
+    return [...texts, receipt.line()].join('\n')
   }
 
   /** A relay that is stopped says goodbye; one that is killed does not. */

@@ -1,18 +1,19 @@
 import { createRoot } from 'react-dom/client'
-import { StocktapeProvider, useTape } from 'stocktape/react'
+import { StocktapeProvider, useFeed, useTape } from 'stocktape/react'
 
 function Tape() {
-  const { stocks, movements, feed } = useTape({ symbols: '*', limit: 20 })
+  const { status, error, data } = useTape({ symbols: '*', since: '10m', limit: 20 })
+  const feed = useFeed()
   return (
     <>
-      <p>{`${feed.phase}, source ${feed.source}, ${feed.gaps} gaps`}</p>
+      <p>{`${status}${error ? `: ${error.message}` : ''}; ${feed.phase}, source ${feed.source}, ${feed.gaps} gaps`}</p>
       <ul>
-        {stocks.map(({ address, symbol, nav }) => (
+        {data.stocks.map(({ address, symbol, nav }) => (
           <li key={address}>{`${symbol} ${nav.price ?? 'no NAV'} ${nav.state}`}</li>
         ))}
       </ul>
       <ol>
-        {movements.map(({ id, time, symbol, shares, stage }) => (
+        {data.movements.map(({ id, time, symbol, shares, stage }) => (
           <li key={id}>{`${time} ${symbol} ${shares} shares, ${stage}`}</li>
         ))}
       </ol>

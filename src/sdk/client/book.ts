@@ -1,12 +1,12 @@
 import { followedKeys, stageAfter } from '../generated/key-life.ts'
 import type { AmendMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
-import { isNotAfter } from './position-order.ts'
+import { comparePositions, isNotAfter } from './position-order.ts'
 import type { StreamItem } from './stream-types.ts'
 
-/** The state of one stock. Each change makes a new object, so `===` shows whether a state changed. */
+/** The state of one stock. Each change makes a new object, so `===` shows whether a state changed. `supply` is that of the last snapshot. */
 export type StockState = Pick<
   SnapshotMessage,
-  'symbol' | 'address' | 'token' | 'token_warnings' | 'multiplier' | 'scheduled' | 'paused' | 'nav' | 'quote' | 'session'
+  'symbol' | 'address' | 'token' | 'token_warnings' | 'multiplier' | 'scheduled' | 'paused' | 'supply' | 'nav' | 'quote' | 'session'
 > & {
   /** The newest quote of each pool, of the deepest pool in the state `ok` first. `quote` is the first of them. */
   readonly quotes: readonly NonNullable<SnapshotMessage['quote']>[]
@@ -41,7 +41,7 @@ export type Book = {
 }
 
 const MOVEMENTS = 20
-/** Limit on the pools whose last quote is kept for one stock. */
+/** Limit on the pools whose last quote is kept for one stock. The deepest are kept. */
 const POOLS_BOUND = 16
 
 type BookEntry = {
@@ -161,7 +161,11 @@ class StockBook implements Book {
     const { movements } = entry.state
     if ('shares' in update) {
       const others = movements.filter(({ key }) => key !== update.key)
-      return this.#change(entry, { movements: [update, ...others].slice(0, this.#movementsBound) })
+      // A message that was lost on the way, or is read from the history, follows messages with greater positions.
+      const at = others.findIndex(({ id }) => (comparePositions(id, update.id) ?? 0) <= 0)
+      return this.#change(entry, {
+        movements: others.toSpliced(at < 0 ? others.length : at, 0, update).slice(0, this.#movementsBound),
+      })
     }
     const keys = followedKeys(update)
     if (!movements.some(({ key }) => keys.includes(key))) return
@@ -199,6 +203,7 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   multiplier: null,
   scheduled: null,
   paused: [],
+  supply: { tokens: null, shares: null },
   nav: { price: null, updated_at: null, age_s: null, state: 'missing', stale_after_s: 0, frozen: null },
   quote: null,
   quotes: [],
@@ -208,13 +213,10 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
 
 type PoolQuote = NonNullable<StockState['quote']>
 
-/** Replaces the quote of a pool. The deepest pool with a price comes first. If none has a price, the order stays. */
+/** Replaces the quote of its pool. The deepest pool with a price comes first. If none has a price, the order stays. */
 function withQuote(before: readonly PoolQuote[], quote: PoolQuote): Pick<StockState, 'quote' | 'quotes'> {
-  const at = before.findIndex(({ venue }) => venue.pool === quote.venue.pool)
-  const isNew = at === -1 && before.length < POOLS_BOUND
-  const quotes = (isNew ? [...before, quote] : at === -1 ? before : before.with(at, quote)).toSorted(
-    (a, b) => depthOf(b) - depthOf(a),
-  )
+  const byPool = new Map([...before, quote].map((each) => [each.venue.pool, each]))
+  const quotes = [...byPool.values()].sort((a, b) => depthOf(b) - depthOf(a)).slice(0, POOLS_BOUND)
   return { quote: quotes[0] ?? null, quotes }
 }
 

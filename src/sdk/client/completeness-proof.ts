@@ -1,4 +1,5 @@
 import { filterParameters, followingTypes } from '../generated/names.ts'
+import { StocktapeError } from './errors.ts'
 import { isNotAfter } from './position-order.ts'
 import type { Gap } from './stream-types.ts'
 
@@ -39,6 +40,8 @@ export type Loss = {
  * the relay does not repeat a message that was received, the tape has lost it.
  */
 export class CompletenessProof {
+  /** Ids of the messages of the present replay, for its receipt; null if there were too many to keep, and after the replay. */
+  replayed: string[] | null = null
   readonly #selection: URLSearchParams
   readonly #hasChains: boolean
   /** Selected types. `*` also stands for the default types, because each of them has a chain. */
@@ -88,6 +91,7 @@ export class CompletenessProof {
     this.#isCounting = position !== null
     this.#received = 0
     this.#missing = 0
+    this.replayed = []
     this.#proven = position ?? this.#proven
     this.#start ||= this.#proven
     this.#due = idsAfter(this.seen, this.#proven)
@@ -100,6 +104,7 @@ export class CompletenessProof {
   restart(after: string | null, position: string): readonly string[] | null {
     const isSameTape = after !== null && isNotAfter(after, position)
     this.#start = position
+    this.replayed = []
     // Forgets each chain whose last id is not after `position`.
     for (const [chain, id] of this.#lastIds) if (!isSameTape || isNotAfter(id, position)) this.#lastIds.delete(chain)
     const due = this.#takeDue((id) => !isSameTape || (!isNotAfter(id, after) && isNotAfter(id, position)))
@@ -117,6 +122,7 @@ export class CompletenessProof {
     const { id } = message
     this.#due.delete(id)
     this.#received += 1
+    if (this.replayed?.push(id) === SEEN_BOUND) this.replayed = null
     if (position === null || !isNotAfter(id, position)) return false
     const last = this.#lastIds.get(chainOf(message)) ?? ''
     return this.#seen === null || isNotAfter(id, this.#proven) || isNotAfter(id, last) || this.#seen.has(id)
@@ -145,6 +151,7 @@ export class CompletenessProof {
 
   /** Takes the number of replayed messages of a new connection. A second `live`, after a gap, does not count live messages. */
   receiveLive(replayed: number, position: string): Loss | null {
+    this.replayed = null
     if (this.#isLive) return null
     this.#isLive = true
     return this.receiveCount(replayed, position)
@@ -192,3 +199,13 @@ export const gapOf = ({ after, through, query }: Loss, id: string): Gap => ({
   through,
   backfill: query && `/v1/events?${query}&after=${after}&through=${through}`,
 })
+
+/** Messages are missing. A stream with `gaps: 'throw'` throws it. If a gap cannot be filled, `cause` says why. */
+export class GapError extends StocktapeError {
+  readonly gap: Gap
+
+  constructor(gap: Gap, cause: unknown = null) {
+    super('GapError', 'gap', 'gap', `messages are missing after ${gap.after} through ${gap.through}: ${gap.reason}`, cause)
+    this.gap = gap
+  }
+}

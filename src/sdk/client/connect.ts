@@ -35,25 +35,20 @@ export type SnapshotCut = {
 const DEFAULT_HEARTBEAT_MS = 5_000
 
 /** Options that have another name now. */
-const formerOptions = {
-  heartbeatS: 'heartbeatInterval, in milliseconds',
-  queueBound: 'highWaterMark',
-  fill: "gaps: 'fill'",
-  strict: "gaps: 'throw'",
-}
+const formerOptions = { heartbeatS: 'heartbeatInterval', queueBound: 'highWaterMark', fill: 'gaps', strict: 'gaps' }
 
 function refuseFormer(options: object): void {
   for (const [former, present] of Object.entries(formerOptions))
-    if (former in options) throw new TypeError(`stocktape: the option ${former} is now ${present}`)
+    if (former in options) throw new TypeError(`the option ${former} is now ${present}`)
 }
 
 /** Makes a client. It sends nothing until you read a stream or make a request. */
 export function connect(url: string | URL, options: ConnectOptions = {}): RelayClient {
   refuseFormer(options)
-  const { transport, retry, heartbeatInterval = DEFAULT_HEARTBEAT_MS, WebSocket = globalThis.WebSocket } = options
+  const { transport, heartbeatInterval = DEFAULT_HEARTBEAT_MS, WebSocket = globalThis.WebSocket } = options
   const http = createHttp(url, options)
   const source: StreamSource = {
-    ...{ http, transport, retry },
+    ...{ http, transport },
     open: { websocket: webSocketOpener(http, WebSocket), sse: eventStreamOpener(http) },
     heartbeatS: heartbeatInterval / 1_000,
     now: () => performance.now(),
@@ -65,20 +60,20 @@ export function connect(url: string | URL, options: ConnectOptions = {}): RelayC
     },
   }
   const snapshots: RelayClient['snapshots'] = (symbols = '*', { signal } = {}) =>
-    http.getJson('v1/snapshot', new URLSearchParams({ symbols: String(symbols) }), signal)
+    http.get('/v1/snapshot', new URLSearchParams({ symbols: String(symbols) }), signal)
   return {
     get url() {
-      return String(http.urlOf(''))
+      return String(http.urlOf('/'))
     },
     get rpcUrl() {
-      return String(http.urlOf('rpc'))
+      return String(http.urlOf('/rpc'))
     },
     updates: <Type extends Update['type']>(symbols: string | readonly string[], streamOptions: StreamOptions<Type> = {}) => {
       refuseFormer(streamOptions)
       // The cast is correct because the relay sends only the selected types.
       return new UpdateStream(source, symbols, streamOptions) as Updates<StreamItem> as Updates<StreamItem<Type>>
     },
-    status: ({ signal } = {}) => http.getJson('v1/status', undefined, signal),
+    status: ({ signal } = {}) => http.get('/v1/status', undefined, signal),
     snapshots,
     // The relay refuses a symbol that it does not know, so the answer has exactly one snapshot.
     snapshot: async (symbol, requestOptions) => (await snapshots(symbol, requestOptions)).snapshots[0] as SnapshotMessage,

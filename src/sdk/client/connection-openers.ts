@@ -1,4 +1,4 @@
-import { ConnectionError, RelayError, type StocktapeError } from './errors.ts'
+import { RelayError, type StocktapeError } from './errors.ts'
 import type { Http } from './http-requests.ts'
 import type { ConnectOptions } from './stream-types.ts'
 
@@ -20,30 +20,25 @@ const RELAY_CODES_FROM = 4_000
 export const webSocketOpener =
   (http: Http, Socket: NonNullable<ConnectOptions['WebSocket']>): OpenConnection =>
   (query, { onMessage, onEnd }) => {
-    let socket: WebSocket | null = null
-    let isClosed = false
-    const open = (key: string | undefined): void => {
-      if (isClosed) return
-      const url = http.urlOf('v1/ws', query)
+    const open = (key: string | undefined): WebSocket => {
+      const url = http.urlOf('/v1/ws', query)
       url.protocol = url.protocol.replace('http', 'ws')
       const opened = new Socket(url, SUBPROTOCOL)
-      if (key !== undefined) opened.onopen = () => opened.send(JSON.stringify({ type: 'auth', key }))
+      if (key) opened.onopen = () => opened.send(JSON.stringify({ type: 'auth', key }))
       opened.onmessage = ({ data }) => onMessage(String(data))
-      opened.onclose = ({ code, reason }) => onEnd(endOf(code, reason, http.urlOf('')))
-      socket = opened
+      opened.onclose = ({ code, reason }) => onEnd(endOf(code, reason, http))
+      return opened
     }
-    http.getKey().then(open).catch(onEnd)
-    return () => {
-      isClosed = true
-      socket?.close()
-    }
+    const socket = http.getKey().then(open)
+    socket.catch(onEnd)
+    return () => void socket.then((opened) => opened.close()).catch(() => {})
   }
 
 /** The reason of a close code begins with a word. */
-function endOf(code: number, text: string, url: URL): StocktapeError {
-  const [reason = ''] = text.split(' ')
+function endOf(code: number, text: string, http: Http): StocktapeError {
+  const [reason] = text.split(' ')
   return code < RELAY_CODES_FROM
-    ? new ConnectionError('lost', url, `closed with ${code}`)
+    ? http.errorOf('lost', `closed with ${code}`)
     : new RelayError(code, { reason, message: `The relay has ended the connection: ${text || code}` })
 }
 
@@ -61,17 +56,17 @@ async function readEventStream(
   { onMessage, onRetry }: ConnectionEvents,
   signal: AbortSignal,
 ): Promise<StocktapeError> {
-  const url = http.urlOf('v1/stream', query)
-  const { body } = await http.request(url, 'text/event-stream', signal)
+  const url = http.urlOf('/v1/stream', query)
+  const { body } = await http.request(url, signal)
   // A reader is needed because some browsers cannot iterate over the body of a response.
   const reader = (body as NonNullable<typeof body>).pipeThrough(new TextDecoderStream()).getReader()
   for (let rest = ''; ; ) {
     const { done, value } = await reader.read().catch((failure) => {
-      throw new ConnectionError('lost', http.urlOf(''), failure)
+      throw http.errorOf('lost', failure)
     })
-    if (done) return new ConnectionError('lost', http.urlOf(''), 'the stream ended')
+    if (done) return http.errorOf('lost', 'the stream ended')
     const lines = (rest + value).split('\n')
-    rest = lines.pop() ?? ''
+    rest = String(lines.pop())
     for (const line of lines) {
       if (line.startsWith('data: ')) onMessage(line.slice(6))
       if (line.startsWith('retry: ')) onRetry(Number(line.slice(7)))

@@ -1,16 +1,15 @@
 import type { Message } from '../generated/messages.ts'
 import type { OpenConnection } from './connection-openers.ts'
-import { ConnectionError, isTemporary, RelayError, type StocktapeError, shownError } from './errors.ts'
+import { ConnectionError, mayRetry, RelayError, type StocktapeError, shownError } from './errors.ts'
 import type { Http } from './http-requests.ts'
-import type { RetryOptions, StreamState, TransportName } from './stream-types.ts'
+import type { StreamState, TransportName } from './stream-types.ts'
 
 /** Network and clock of a connection: tests replace both. */
 export type Environment = {
   readonly open: Readonly<Record<TransportName, OpenConnection>>
   /** If undefined, the connection uses a WebSocket, or SSE if a WebSocket does not open. */
   readonly transport: TransportName | undefined
-  readonly http: Pick<Http, 'probe' | 'isKnown' | 'urlOf'>
-  readonly retry: RetryOptions | undefined
+  readonly http: Pick<Http, 'probe' | 'isKnown' | 'errorOf' | 'retry'>
   /** Milliseconds that no step of the clock changes. */
   readonly now: () => number
   readonly wallTime: () => number
@@ -68,27 +67,17 @@ export class Connection {
     this.#hasBye = false
     this.#silenceMs = FIRST_MESSAGE_BOUND_MS
     this.#lastMessageAt = now()
-    this.#handlers.onState({
-      phase: 'connecting',
-      transport: this.#transport,
-      source: null,
-      retryAt: null,
-      attempts: this.#attempts,
-    })
+    this.#handlers.onState({ phase: 'connecting', transport: this.#transport, source: null, retryAt: null })
     this.#watch()
     if (!http.isKnown) this.#cancelProbe = after(PROBE_AFTER_MS, () => void this.#probe())
-    let isCurrent = true
-    const close = open[this.#transport](this.#handlers.query(), {
-      onMessage: (text) => isCurrent && this.#receive(text),
+    const current = this.#closed
+    this.#disconnect = open[this.#transport](this.#handlers.query(), {
+      onMessage: (text) => current === this.#closed && this.#receive(text),
       onRetry: (ms) => {
-        if (isCurrent) this.#retryMs = ms
+        if (current === this.#closed) this.#retryMs = ms
       },
-      onEnd: (error) => isCurrent && void this.#end(error),
+      onEnd: (error) => current === this.#closed && void this.#end(error),
     })
-    this.#disconnect = () => {
-      isCurrent = false
-      close()
-    }
   }
 
   close(): void {
@@ -113,7 +102,7 @@ export class Connection {
     } catch {
       // `message` stays null, and the connection ends below.
     }
-    if (!message?.type) return void this.#end(this.#errorOf('not_a_relay', 'a message has no type'))
+    if (!message?.type) return void this.#end(this.#environment.http.errorOf('not_a_relay', 'a message has no type'))
     switch (message.type) {
       case 'hello':
         this.#hasHello = true
@@ -137,15 +126,15 @@ export class Connection {
   /** Checks for silence with one timer, because a new timer for each message would be expensive. */
   #watch(): void {
     const leftMs = this.#lastMessageAt + this.#silenceMs - this.#environment.now()
-    if (leftMs <= 0) return void this.#end(this.#errorOf('silent', null))
+    if (leftMs <= 0) return void this.#end(this.#environment.http.errorOf('silent', null))
     this.#cancelTimer = this.#environment.after(leftMs, () => this.#watch())
   }
 
   async #end(error: StocktapeError): Promise<void> {
     this.close()
     const { transport, http } = this.#environment
-    if (this.#hasHello || (error.code !== 'lost' && error.code !== 'silent')) return this.#fail(error)
-    // Such an end does not say why. If the relay answers a request, a proxy may block WebSockets.
+    if (this.#hasHello || error instanceof RelayError) return this.#fail(error)
+    // The end of a socket does not say why. If the relay answers a request, a proxy may block WebSockets.
     const before = this.#closed
     const found = await http.probe()
     if (before !== this.#closed) return
@@ -157,14 +146,13 @@ export class Connection {
   /** Waits for the next attempt, or gives up. */
   #fail(error: StocktapeError): void {
     this.close()
-    const { transport, retry, http, wallTime, random, after } = this.#environment
+    const { transport, http, wallTime, random, after } = this.#environment
     if (!this.#hasHello) this.#transport = transport ?? 'websocket'
-    const bound = retry?.attempts ?? (http.isKnown || error instanceof RelayError ? Number.POSITIVE_INFINITY : 0)
-    if (!isTemporary(error) || this.#attempts >= bound) return this.#handlers.onError(error, true)
+    if (!mayRetry(error, this.#attempts, http, Number.POSITIVE_INFINITY)) return this.#handlers.onError(error, true)
     // The relay spreads the clients to which it says bye itself. A further attempt needs a delay of its own.
     const backoffMs = this.#hasBye
       ? 0
-      : Math.min(RETRY_MS * 2 ** this.#attempts, retry?.maxDelay ?? RETRY_BOUND_MS) * (0.5 + random())
+      : Math.min(RETRY_MS * 2 ** this.#attempts, http.retry?.maxDelay ?? RETRY_BOUND_MS) * (0.5 + random())
     const askedMs = Math.max(this.#retryMs, error.retryAfterMs)
     const waitMs = Math.round(Math.min(askedMs, REQUESTED_WAIT_BOUND_MS) + backoffMs)
     this.#attempts += 1
@@ -172,9 +160,5 @@ export class Connection {
     this.#handlers.onState({ phase: 'waiting', source: null, error: shownError(error), retryAt, attempts: this.#attempts })
     this.#handlers.onError(error, false)
     this.#cancelTimer = after(waitMs, () => this.open())
-  }
-
-  #errorOf(code: 'silent' | 'not_a_relay', cause: unknown): ConnectionError {
-    return new ConnectionError(code, this.#environment.http.urlOf(''), cause)
   }
 }

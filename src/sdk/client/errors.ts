@@ -30,15 +30,15 @@ export class RelayError extends StocktapeError {
   }
 }
 
-export type ErrorBody = Partial<Pick<ErrorMessage, 'message' | 'reason' | 'details'>>
+export type ErrorBody = { readonly [Field in 'message' | 'reason' | 'details']?: ErrorMessage[Field] | undefined }
 
 const failures = {
-  bad_url: 'is not the URL of a relay: it must begin with http:// or https://',
-  no_key: 'needs an API key, and the function that gives it has failed',
-  unreachable: 'cannot be reached: check host and port, and whether the relay runs',
+  bad_url: 'must begin with http:// or https://',
+  no_key: 'has no key: its function has failed',
+  unreachable: 'cannot be reached: check host and port',
   timeout: 'does not answer: check host and port',
-  not_a_relay: 'answers, but not as a relay: check host, port and path',
-  unavailable: 'does not answer now',
+  not_a_relay: 'is not a relay: check host, port and path',
+  unavailable: 'is unavailable',
   lost: 'has ended the connection',
   silent: 'is silent',
 } as const
@@ -56,8 +56,14 @@ export class ConnectionError extends StocktapeError {
 }
 
 /** Whether a later attempt may succeed. */
-export const isTemporary = ({ code }: StocktapeError): boolean =>
+const isTemporary = ({ code }: StocktapeError): boolean =>
   typeof code === 'number' ? code === 429 || (code >= 500 && code < 600) || code >= 4_100 : code !== 'bad_url' && code !== 'no_key'
+
+type RetriedRelay = { readonly isKnown: boolean; readonly retry: { readonly attempts?: number } | undefined }
+
+/** Whether to try again after so many attempts. By default up to `bound`, but never if the relay has not answered yet. */
+export const mayRetry = (error: StocktapeError, attempts: number, { isKnown, retry }: RetriedRelay, bound: number): boolean =>
+  attempts < (retry?.attempts ?? (isKnown || error instanceof RelayError ? bound : 0)) && isTemporary(error)
 
 /** The part of an error that a state contains, and that can be sent to another tab. */
 export function shownError(error: Error): Pick<StocktapeError, 'code' | 'reason' | 'message'> {

@@ -1,7 +1,8 @@
 import type { Update } from '../generated/messages.ts'
 import { filterParameters, type ValueFilters } from '../generated/names.ts'
-import { ConnectionError, type ErrorBody, isTemporary, RelayError, StocktapeError } from './errors.ts'
-import type { ConnectOptions, StreamOptions } from './stream-types.ts'
+import { ConnectionError, type ErrorBody, mayRetry, RelayError, type StocktapeError } from './errors.ts'
+import { digestOf } from './receipts.ts'
+import type { ConnectOptions, RetryOptions, StreamOptions } from './stream-types.ts'
 
 const REQUEST_BOUND_MS = 30_000
 /** The limit for a relay that has never answered, which may be at another URL. */
@@ -11,71 +12,96 @@ const WAIT_BOUND_MS = 20_000
 /** Number of times to retry a request that failed or was refused temporarily. */
 const RETRIES_BOUND = 4
 const RETRY_MS = 1_000
+const KEY_BOUND_MS = 30_000
 
 export type Http = {
-  /** Returns the URL of a path of the relay. The relay may be served below a path of its host, such as `/tape/`. */
+  /** Returns the URL of a path of the relay, which begins with `/`. The relay may be served below a path of its host, such as `/tape/`. */
   readonly urlOf: (path: string, query?: URLSearchParams) => URL
   readonly getKey: () => Promise<string | undefined>
   /** Sends a request with the API key. Throws the refusal of the relay, or a `ConnectionError`. */
-  readonly request: (url: URL, accept: string, signal: AbortSignal) => Promise<Response>
-  /** Requests JSON, and repeats the request if a failure may pass. */
-  readonly getJson: <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal) => Promise<Body>
+  readonly request: (url: URL, signal: AbortSignal) => Promise<Response>
+  /** Requests a text and reads it, as JSON by default. Repeats the request if a failure may pass. */
+  readonly get: <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal, read?: ReadText<Body>) => Promise<Body>
+  readonly digestOf: typeof digestOf
+  readonly errorOf: (code: ConnectionError['code'], cause: unknown, retryAfterMs?: number) => ConnectionError
+  readonly retry: RetryOptions | undefined
   /** Asks whether the relay is there. Returns what is wrong, or null. */
   readonly probe: () => Promise<StocktapeError | null>
   /** Whether the relay has answered before. Until then, a connection that fails probably has a wrong URL. */
   isKnown: boolean
 }
 
+export type ReadText<Body> = (text: string) => Body | Promise<Body>
+
 export function createHttp(given: string | URL, { key, retry, fetch: send = globalThis.fetch }: ConnectOptions): Http {
-  const base = readUrl(given)
-  const readJson = async (path: string, query?: URLSearchParams, signal?: AbortSignal): Promise<unknown> => {
+  const getOnce = async <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal, read: ReadText<Body> = JSON.parse) => {
     const url = http.urlOf(path, query)
     const deadline = AbortSignal.timeout(http.isKnown ? REQUEST_BOUND_MS : FIRST_ANSWER_BOUND_MS)
-    const response = await http.request(url, 'application/json', signal ? AbortSignal.any([signal, deadline]) : deadline)
-    const body: unknown = await response.json().catch((failure) => {
-      throw connectionErrorOf(failure, given)
-    })
+    const response = await http.request(url, signal ? AbortSignal.any([signal, deadline]) : deadline)
+    const body = await response
+      .text()
+      .then(read)
+      .catch((failure) => {
+        throw failureOf(failure)
+      })
     http.isKnown = true
     return body
   }
+  /** Returns the error of a request that failed. A body that is not JSON is the answer of another server. */
+  const failureOf = (failure: Error): ConnectionError => {
+    const { name } = failure
+    return http.errorOf(name === 'TimeoutError' ? 'timeout' : name === 'SyntaxError' ? 'not_a_relay' : 'unreachable', failure)
+  }
   const http: Http = {
+    digestOf,
+    retry,
+    errorOf: (code, cause, retryAfterMs) => new ConnectionError(code, given, cause, retryAfterMs),
     isKnown: false,
     urlOf: (path, query) => {
-      if (base instanceof ConnectionError) throw base
-      return new URL(path.replace(/^\//, '') + (query?.size ? `?${query}` : ''), base)
+      // The scheme of a WebSocket names the same relay.
+      const text = String(given).replace(/^ws/i, 'http')
+      if (!/^https?:/i.test(text) || !URL.canParse(text)) throw http.errorOf('bad_url', null)
+      const url = new URL(text)
+      url.pathname = url.pathname.replace(/\/?$/, path)
+      url.search = String(query ?? '')
+      url.hash = ''
+      return url
     },
     getKey: async () => {
       if (typeof key !== 'function') return key
       try {
-        return await key()
+        const late = AbortSignal.timeout(KEY_BOUND_MS)
+        return await Promise.race([
+          key(),
+          new Promise<never>((_, reject) => late.addEventListener('abort', () => reject(late.reason))),
+        ])
       } catch (cause) {
-        throw new ConnectionError('no_key', given, cause)
+        throw http.errorOf('no_key', cause)
       }
     },
-    request: async (url, accept, signal) => {
+    request: async (url, signal) => {
       const key = await http.getKey()
-      const headers = { accept, ...(key !== undefined && { authorization: `Bearer ${key}` }) }
+      const headers = key ? { authorization: `Bearer ${key}` } : {}
       const response = await send(url, { headers, signal }).catch((failure) => {
-        throw connectionErrorOf(failure, given)
+        throw failureOf(failure)
       })
       if (response.ok) return response
-      throw await refusalOf(response, given)
+      throw await refusalOf(response, http)
     },
-    getJson: async <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal) => {
+    get: async (path, query, signal, read) => {
       for (let retries = 0; ; retries += 1) {
         try {
-          return (await readJson(path, query, signal)) as Body
+          return await getOnce(path, query, signal, read)
         } catch (failure) {
           signal?.throwIfAborted()
-          const bound = retry?.attempts ?? (http.isKnown || failure instanceof RelayError ? RETRIES_BOUND : 0)
-          if (!(failure instanceof StocktapeError) || !isTemporary(failure) || retries >= bound) throw failure
-          await wait(Math.min(failure.retryAfterMs || RETRY_MS, WAIT_BOUND_MS), signal)
-          signal?.throwIfAborted()
+          const error = failure as StocktapeError
+          if (!mayRetry(error, retries, http, RETRIES_BOUND)) throw error
+          await wait(Math.min(error.retryAfterMs || RETRY_MS, WAIT_BOUND_MS), signal)
         }
       }
     },
     probe: () =>
-      readJson('v1/status', undefined, AbortSignal.timeout(FIRST_ANSWER_BOUND_MS)).then(
+      getOnce('/v1/status', undefined, AbortSignal.timeout(FIRST_ANSWER_BOUND_MS)).then(
         () => null,
         (failure: StocktapeError) => failure,
       ),
@@ -83,29 +109,13 @@ export function createHttp(given: string | URL, { key, retry, fetch: send = glob
   return http
 }
 
-/** A WebSocket's scheme names the same relay. */
-function readUrl(given: string | URL): URL | ConnectionError {
-  const text = String(given).replace(/^ws(s?:)/i, 'http$1')
-  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return new ConnectionError('bad_url', given, null)
-  const base = new URL(text)
-  base.pathname = base.pathname.replace(/\/?$/, '/')
-  return base
-}
-
-/** Returns the error of a request that failed. A body that is not JSON is the answer of another server. */
-function connectionErrorOf(failure: unknown, url: string | URL): ConnectionError {
-  const { name } = failure as Error
-  const code = name === 'TimeoutError' ? 'timeout' : name === 'SyntaxError' ? 'not_a_relay' : 'unreachable'
-  return new ConnectionError(code, url, failure)
-}
-
 /** Returns the error of an answer that is not OK. A refusal of the relay has a body that says why; a proxy's has none. */
-async function refusalOf(response: Response, url: string | URL): Promise<StocktapeError> {
+async function refusalOf(response: Response, http: Http): Promise<StocktapeError> {
   const { status, headers } = response
   const retryAfterMs = 1_000 * Number(headers.get('retry-after')) || 0
   const body = (await response.json().catch(() => ({}))) as ErrorBody
   if (body.reason || status === 401 || status === 403) return new RelayError(status, body, retryAfterMs)
-  return new ConnectionError(status === 429 || status >= 500 ? 'unavailable' : 'not_a_relay', url, `HTTP ${status}`, retryAfterMs)
+  return http.errorOf(status === 429 || status >= 500 ? 'unavailable' : 'not_a_relay', `HTTP ${status}`, retryAfterMs)
 }
 
 const wait = (ms: number, signal?: AbortSignal) =>
@@ -129,8 +139,7 @@ export function selectionQuery(symbols: string | readonly string[], options: Sel
 
 /** Sets the parameters whose value is not undefined. */
 export function setGiven(query: URLSearchParams, given: Readonly<Record<string, unknown>>): URLSearchParams {
-  for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value))
+  for (const [name, value] of Object.entries(given))
+    if (value !== undefined) query.set(name, value instanceof Date ? value.toISOString() : String(value))
   return query
 }
-
-export const timeText = (time?: string | Date): string | undefined => (time instanceof Date ? time.toISOString() : time)

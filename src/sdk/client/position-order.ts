@@ -3,7 +3,7 @@ export function comparePositions(a: string, b: string): number | null {
   const [epochA, seqA, nA = Number.POSITIVE_INFINITY] = a.split('.')
   const [epochB, seqB, nB = Number.POSITIVE_INFINITY] = b.split('.')
   if (epochA !== epochB) return null
-  return Math.sign(Number(seqA) - Number(seqB)) || Math.sign(Number(nA) - Number(nB) || 0)
+  return Math.sign(Number(seqA) - Number(seqB) || Number(nA) - Number(nB) || 0)
 }
 
 /** Whether `a` is at or before `b`. False for positions of different tapes. */

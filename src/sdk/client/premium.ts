@@ -9,7 +9,7 @@ export const basisOf = (price: string | null, nav: Pick<ReferenceValue, 'price' 
   price === null || nav.price === null
     ? null
     : {
-        bps: ((Number(price) / Number(nav.price) - 1) * 10_000).toFixed(2).replace(/^-(0\.00)$/, '$1'),
+        bps: ((Number(price) / Number(nav.price) - 1) * 10_000).toFixed(2).replace('-0.00', '0.00'),
         kind: nav.state === 'fresh' && !nav.frozen ? 'premium' : 'drift',
       }
 

@@ -26,11 +26,11 @@ export type RetryOptions = {
 
 export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueFilters & {
   /** Message types, or `*` for all. By default all except `approval` and `log`. */
-  readonly types?: readonly Type[] | '*'
+  readonly types?: readonly Type[] | '*' | undefined
   /** With `sealed`, facts are delivered only once their block is sealed. */
   readonly stage?: 'preconfirmed' | 'sealed'
   /** Start of the stream: a position (exclusive), `start`, a duration (`90s`, `5m`, `2h`) or a time. By default now. */
-  readonly since?: string | Date
+  readonly since?: string | Date | undefined
   /** `true` (default): snapshots first, unless the stream resumes at a position. `always`: snapshots first. `false`: none. */
   readonly snapshot?: boolean | 'always'
   /**
@@ -80,6 +80,11 @@ export type StreamState = {
   readonly demo: boolean | null
   /** Symbols that the relay does not know. */
   readonly rejected: SubscribedMessage['rejected']
+  /**
+   * Whether the last replay was compared with its receipt. False if the platform has no `crypto.subtle`, such as a page without
+   * HTTPS, or if the replay was longer than 100,000 messages. Its messages were then only counted.
+   */
+  readonly verified: boolean | null
   /** Why the last connection ended or could not be opened; null while the stream is live. */
   readonly error: Pick<StocktapeError, 'code' | 'reason' | 'message'> | null
   /** Time of the next attempt. */
@@ -97,6 +102,7 @@ export const initialState: Omit<StreamState, 'queued'> = {
   head: null,
   demo: null,
   rejected: [],
+  verified: null,
   error: null,
   retryAt: null,
   attempts: 0,

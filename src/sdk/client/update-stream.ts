@@ -1,29 +1,25 @@
 // The declarations name Symbol.asyncDispose, which programs that compile without this library do not have.
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import type { Message, Update } from '../generated/messages.ts'
+import type { LiveMessage, Message, Update } from '../generated/messages.ts'
 import { updateTypes } from '../generated/names.ts'
-import { CompletenessProof, gapOf, type Loss } from './completeness-proof.ts'
+import { CompletenessProof, GapError, gapOf, type Loss } from './completeness-proof.ts'
 import { Connection, type Environment } from './connection.ts'
-import { StocktapeError, shownError } from './errors.ts'
+import { type StocktapeError, shownError } from './errors.ts'
 import { readBackfill } from './history-reader.ts'
-import { type Http, selectionQuery, setGiven, timeText } from './http-requests.ts'
-import { ItemQueue, type QueueEntry } from './item-queue.ts'
+import { type Http, selectionQuery, setGiven } from './http-requests.ts'
 import { isNotAfter } from './position-order.ts'
-import { type Gap, initialState, type StreamItem, type StreamOptions, type StreamState } from './stream-types.ts'
+import {
+  type Gap,
+  initialState,
+  type PositionStore,
+  type StreamItem,
+  type StreamOptions,
+  type StreamState,
+} from './stream-types.ts'
 
 const DEFAULT_HIGH_WATER_MARK = 10_000
 const FILLED_IDS_BOUND = 100_000
-
-/** Messages are missing. A stream with `gaps: 'throw'` throws it. If a gap cannot be filled, `cause` says why. */
-export class GapError extends StocktapeError {
-  readonly gap: Gap
-
-  constructor(gap: Gap, cause: unknown = null) {
-    super('GapError', 'gap', 'gap', `messages are missing after ${gap.after} through ${gap.through}: ${gap.reason}`, cause)
-    this.gap = gap
-  }
-}
 
 /** A stream that one consumer iterates over. */
 export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {
@@ -37,6 +33,12 @@ export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {
 
 export type StreamSource = Environment & { readonly http: Http; readonly heartbeatS: number }
 
+type QueueEntry = {
+  /** Position to save once the consumer has finished with the entry: a restarted program continues there. Null saves none. */
+  readonly position: string | null
+  readonly items: Iterable<StreamItem> | AsyncIterable<StreamItem> | undefined
+}
+
 /**
  * A stream of the messages of a selection. It connects when the consumer requests the first message, resumes by itself,
  * drops repeated messages and proves that nothing is missing. It throws if no later attempt can succeed.
@@ -47,18 +49,17 @@ export class UpdateStream implements Updates<StreamItem> {
   readonly #query: URLSearchParams
   readonly #proof: CompletenessProof
   readonly #connection: Connection
-  readonly #queue = new ItemQueue()
   readonly #highWaterMark: number
   readonly #abort = new AbortController()
   #state = initialState
-  #started: Promise<void> | null = null
-  /** Resolves after all calls of `next` so far, which run one after another. */
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #items = this.#iterate()
+  /** Entries that wait for the consumer, first in, first out. */
+  #queue: QueueEntry[] = []
+  #wake: () => void = () => {}
+  #failure: Error | null = null
   #received: string | null = null
   /** Set while snapshots must precede the next update. If the connection ends earlier, the next connection requests them. */
   #awaitsSnapshots = false
-  #current: QueueEntry | null = null
-  #filling: AsyncGenerator<StreamItem> | null = null
   /** Ids of filled messages. One loss may be found twice: by a chain, and by the number in a heartbeat. */
   readonly #filled = new Set<string>()
   #finished: string | null = null
@@ -81,7 +82,7 @@ export class UpdateStream implements Updates<StreamItem> {
   }
 
   get state(): StreamState {
-    return { ...this.#state, position: this.#finished, queued: this.#queue.size }
+    return { ...this.#state, position: this.#finished, queued: this.#queue.length }
   }
 
   get position(): string | null {
@@ -92,11 +93,9 @@ export class UpdateStream implements Updates<StreamItem> {
     return this
   }
 
-  /** Requesting an item means that the consumer has finished with the one before it. */
+  /** Calls run one after another. */
   next(): Promise<IteratorResult<StreamItem, undefined>> {
-    const turn = this.#turn.then(() => this.#take())
-    this.#turn = turn.catch(() => {})
-    return turn
+    return this.#items.next()
   }
 
   async return(): Promise<IteratorResult<StreamItem, undefined>> {
@@ -105,16 +104,14 @@ export class UpdateStream implements Updates<StreamItem> {
   }
 
   async close(): Promise<void> {
-    this.#queue.clear()
-    this.#current = null
-    this.#filling = null
+    this.#queue = []
     this.#end(null)
     this.#abort.abort()
     await this.#saving
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close()
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   async #start(): Promise<void> {
@@ -130,22 +127,23 @@ export class UpdateStream implements Updates<StreamItem> {
     const { since, snapshot } = this.#options
     return setGiven(new URLSearchParams(this.#query), {
       heartbeat: this.#source.heartbeatS,
-      since: this.#received === null ? timeText(since) : this.#proof.resumeFrom(this.#received),
+      since: this.#received === null ? since : this.#proof.resumeFrom(this.#received),
       snapshot: this.#awaitsSnapshots && snapshot !== false ? 'always' : snapshot,
     })
   }
 
   #receive(message: Message): void {
+    if ('head' in message) this.#setState({ source: message.source, head: message.head })
     switch (message.type) {
       case 'hello':
-        return this.#setState({ source: message.source, head: message.head, demo: message.demo })
+        return this.#setState({ demo: message.demo })
       case 'subscribed':
         this.#proof.startConnection(message.id)
         if (message.id !== null) this.#advance(message.id)
         this.#awaitsSnapshots ||= message.resume !== 'full'
         return this.#setState({ rejected: message.rejected })
       case 'snapshot':
-        return this.#push({ item: message, position: null })
+        return this.#push(null, [message])
       case 'gap': {
         const received = this.#proof.seen
         const due = this.#proof.restart(message.after, message.id)
@@ -154,13 +152,16 @@ export class UpdateStream implements Updates<StreamItem> {
         this.#awaitsSnapshots = true
         return this.#pushGap(message, { received, due })
       }
-      case 'live':
+      case 'live': {
         this.#awaitsSnapshots = false
-        this.#setState({ phase: 'live', error: null })
-        return this.#prove(this.#proof.receiveLive(message.replayed, message.id), message.id)
+        this.#setState({ phase: 'live', error: null, attempts: 0 })
+        const { replayed } = this.#proof
+        const loss = this.#proof.receiveLive(message.replayed, message.id)
+        if (!loss) this.#enqueue(null, this.#verify(message, replayed))
+        return this.#prove(loss, message.id)
+      }
       case 'heartbeat':
-        this.#prove(this.#proof.receiveCount(message.sent, message.id), message.id)
-        return this.#setState({ source: message.source, head: message.head })
+        return this.#prove(this.#proof.receiveCount(message.sent, message.id), message.id)
     }
     if ('prev' in message) this.#receiveUpdate(message)
   }
@@ -169,10 +170,10 @@ export class UpdateStream implements Updates<StreamItem> {
     if (this.#proof.isRepeat(update, this.#received)) return
     const loss = this.#proof.receive(update)
     if (loss) this.#pushGap(gapOf(loss, this.#received ?? loss.after), loss)
-    if (update.type === 'status') this.#setState({ source: update.source, head: update.head })
     this.#awaitsSnapshots = false
     this.#advance(update.id)
-    this.#push({ position: this.#proof.hasDue ? null : this.#received, ...(updateTypes.includes(update.type) && { item: update }) })
+    const position = this.#proof.hasDue ? null : this.#received
+    this.#push(position, updateTypes.includes(update.type) ? [update] : [])
   }
 
   /** Called when the relay reports that it has sent every message up to `id`. */
@@ -183,7 +184,7 @@ export class UpdateStream implements Updates<StreamItem> {
     if (loss) this.#pushGap(gapOf(loss, id), loss)
     this.#advance(id)
     if (needsSnapshots && this.#state.phase !== 'closed') this.#connection.open()
-    if (!this.#awaitsSnapshots) this.#queue.push({ position: this.#received })
+    if (!this.#awaitsSnapshots) this.#enqueue(this.#received)
   }
 
   #advance(id: string): void {
@@ -191,14 +192,27 @@ export class UpdateStream implements Updates<StreamItem> {
   }
 
   #pushGap(gap: Gap, loss: Partial<Loss>): void {
-    const { backfill } = gap
     // A position saved at a gap of the relay would let a restarted program miss the snapshots after the gap.
     const position = gap.reason === 'missed' ? gap.id : null
-    // Without the received ids, `#fill` would yield received messages again.
-    if (this.#options.gaps === 'fill' && backfill !== null && loss.received)
-      return this.#push({ position, fill: () => this.#fill(gap, backfill, loss) })
     if (this.#options.gaps === 'throw') this.#end(new GapError(gap))
-    else this.#push({ item: gap, position })
+    else this.#push(position, this.#report(gap, loss))
+  }
+
+  async *#report(gap: Gap, loss: Partial<Loss>): AsyncGenerator<StreamItem> {
+    const { gaps } = this.#options
+    if (gaps === 'throw') throw new GapError(gap)
+    // Without the received ids, `#fill` would yield received messages again.
+    if (gaps === 'fill' && gap.backfill !== null && loss.received) yield* this.#fill(gap, gap.backfill, loss)
+    else yield gap
+  }
+
+  /** Compares a replay with its receipt, before any later message is yielded. */
+  async *#verify({ after, through, digest }: LiveMessage, ids: readonly string[] | null): AsyncGenerator<StreamItem> {
+    const found = ids && (await this.#source.http.digestOf(ids))
+    this.#setState({ verified: found === digest })
+    if (found === null || found === digest) return
+    const loss = { after, through, query: this.#query, received: new Set(ids) }
+    yield* this.#report(gapOf(loss, through), loss)
   }
 
   /** Yields the messages that a gap left out, and the gap itself if they cannot be read. */
@@ -225,56 +239,72 @@ export class UpdateStream implements Updates<StreamItem> {
     }
   }
 
-  #push(entry: QueueEntry): void {
-    this.#queue.push(entry)
-    if (this.#queue.size < this.#highWaterMark || this.#awaitsSnapshots || this.#state.phase === 'closed') return
+  #push(position: string | null, items: Iterable<StreamItem> | AsyncIterable<StreamItem>): void {
+    this.#enqueue(position, items)
+    if (this.#queue.length < this.#highWaterMark || this.#awaitsSnapshots || this.#state.phase === 'closed') return
     // A WebSocket cannot be slowed down. The tape keeps the messages, and a later connection receives them.
     this.#connection.close()
     this.#setState({ phase: 'paused' })
   }
 
-  async #take(): Promise<IteratorResult<StreamItem, undefined>> {
+  #enqueue(position: string | null, items?: QueueEntry['items']): void {
+    if (this.#state.phase === 'closed') return
+    // Two entries in a row with only a position become one, so that heartbeats do not fill the queue.
+    if (!items && this.#queue.at(-1)?.items === undefined) this.#queue.pop()
+    this.#queue.push({ position, items })
+    this.#wake()
+  }
+
+  /** Yields the items. Requesting an item means that the consumer has finished with the one before it. */
+  async *#iterate(): AsyncGenerator<StreamItem, undefined> {
     try {
-      this.#started ??= this.#start()
-      await this.#started
+      await this.#start()
       for (;;) {
-        const filled = await this.#filling?.next()
-        if (filled?.done === false) return filled
-        this.#filling = null
-        this.#finish()
-        this.#current = await this.#queue.take()
-        if (this.#current === null) return { done: true, value: undefined }
-        if (this.#state.phase === 'paused' && this.#queue.size <= this.#highWaterMark / 2) this.#connection.open()
-        if (this.#current.item) return { done: false, value: this.#current.item }
-        this.#filling = this.#current.fill?.() ?? null
+        const entry = this.#queue.shift()
+        if (!entry) {
+          if (this.#failure) throw this.#failure
+          if (this.#state.phase === 'closed') return
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve
+          })
+          continue
+        }
+        if (this.#state.phase === 'paused' && this.#queue.length <= this.#highWaterMark / 2) this.#connection.open()
+        const { position, items } = entry
+        for await (const item of items ?? []) {
+          yield item
+          if (this.#abort.signal.aborted) return
+        }
+        if (position !== null) this.#finish(position)
+        if (!items) this.#setState({})
       }
     } catch (failure) {
-      await this.close()
+      this.#end(failure as Error)
       throw failure
+    } finally {
+      await this.close()
     }
   }
 
-  #finish(): void {
-    const position = this.#current?.position ?? null
-    this.#current = null
-    if (position === null) return
+  #finish(position: string): void {
     this.#finished = position
-    this.#saving ??= this.#save().finally(() => {
-      this.#saving = null
-    })
+    const { store } = this.#options
+    if (store)
+      this.#saving ??= this.#save(store).finally(() => {
+        this.#saving = null
+      })
   }
 
   /** Saves one position at a time, always the newest. */
-  async #save(): Promise<void> {
-    const { store } = this.#options
+  async #save(store: PositionStore): Promise<void> {
     try {
-      while (store && this.#finished !== null && this.#saved !== this.#finished) {
+      while (this.#finished !== null && this.#saved !== this.#finished) {
         const position = this.#finished
         await store.save(position)
         this.#saved = position
       }
     } catch (failure) {
-      this.#end(failure instanceof Error ? failure : new Error(String(failure)))
+      this.#end(failure as Error)
     }
   }
 
@@ -286,8 +316,9 @@ export class UpdateStream implements Updates<StreamItem> {
   #end(failure: Error | null): void {
     if (this.#state.phase === 'closed') return
     this.#connection.close()
-    this.#queue.end(failure)
+    this.#failure = failure
     this.#setState({ phase: 'closed', source: null, error: failure && shownError(failure), retryAt: null })
+    this.#wake()
   }
 
   #setState(change: Partial<StreamState>): void {

@@ -5,6 +5,9 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { ConditionWatchers } from '../../lib/condition-watchers.ts'
 import { parseJson } from '../../lib/safe-json.ts'
 import { Refusal } from '../../protocol/refusal.ts'
+import { contentTypeOf } from '../../protocol/transports.ts'
+import type { Update } from '../../protocol/updates.ts'
+import { lineDigest } from '../../relay/tape/line-digest.ts'
 import { type Carrier, responseCarrier, ScriptedConnection, webSocketCarrier } from './scripted-connection.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
 
@@ -81,8 +84,26 @@ export class ScriptedRelay {
       const transport = format === 'ndjson' ? 'ndjson' : 'sse'
       return this.#add(transport, withLastEventId(searchParams, request), responseCarrier(response, transport))
     }
+    if (pathname === '/v1/events' && searchParams.get('format') === 'ndjson') return this.#export(searchParams, response)
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify(this.#answer(pathname, searchParams)))
+  }
+
+  #export(query: URLSearchParams, response: ServerResponse): void {
+    const events = this.#eventsOf(query)
+    const [after, through] = [query.get('after') ?? this.tape.start, query.get('through') ?? this.tape.end]
+    const digest = lineDigest(events.map(({ id }) => id))
+    const receipt = { type: 'receipt', after, through, messages: events.length, digest }
+    response.setHeader('content-type', contentTypeOf('ndjson'))
+    for (const line of query.get('receipt') === 'true' ? [...events, receipt] : events) response.write(`${JSON.stringify(line)}\n`)
+    response.end()
+  }
+
+  #eventsOf(query: URLSearchParams): readonly Update[] {
+    const { tape } = this
+    const types = query.get('types')?.split(',')
+    const isUpTo = (id: string) => Number(id.split('.')[1]) <= Number((query.get('through') ?? tape.end).split('.')[1])
+    return tape.after(query.get('after') ?? tape.start).filter(({ id, type }) => isUpTo(id) && types?.includes(type) !== false)
   }
 
   /** Answers the requests by which a client fills a gap or draws a page. */
@@ -91,14 +112,7 @@ export class ScriptedRelay {
     if (pathname === '/v1/snapshot') return { as_of: tape.end, snapshots: [tape.snapshot(tape.end)], rejected: [] }
     if (pathname === '/v1/status')
       return { demo: false, source: 'pendingLogs', tape: { epoch: tape.epoch, oldest: tape.start, end: tape.end, durable: true } }
-    if (pathname === '/v1/events') {
-      const types = query.get('types')?.split(',')
-      const isUpTo = (id: string) => Number(id.split('.')[1]) <= Number((query.get('through') ?? tape.end).split('.')[1])
-      const events = tape
-        .after(query.get('after') ?? tape.start)
-        .filter(({ id, type }) => isUpTo(id) && types?.includes(type) !== false)
-      return { events, next: null }
-    }
+    if (pathname === '/v1/events') return { events: this.#eventsOf(query), next: null }
     return new Refusal(404, 'unknown_path', 'The scripted relay does not serve this path.').record
   }
 }

@@ -312,10 +312,11 @@ const collector = ({ url }: DeployedRelay) => `
   import { StocktapeProvider, useFeed, useStock, useTape } from 'stocktape/react'
   globalThis.ids = []
   function Stock() {
-    return <p>{useStock('TSLAc')?.nav.price} {useFeed().phase}</p>
+    return <p>{useStock('TSLAc').data?.nav.price} {useFeed().phase}</p>
   }
   function Tape() {
-    const { updates, feed } = useTape({ symbols: '*', types: ['transfer'], limit: 1000 })
+    const feed = useFeed()
+    const { data: { updates } } = useTape({ symbols: '*', types: ['transfer'], limit: 1000 })
     useEffect(() => {
       globalThis.ids.push(...updates.map(({ id }) => id).filter((id) => !globalThis.ids.includes(id)).reverse())
     }, [updates])

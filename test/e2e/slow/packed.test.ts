@@ -153,14 +153,14 @@ describe('the React entry of the package', () => {
     onTestFinished(() => browser.close())
     const tab = await browser.newPage()
     await tab.goto(page)
-    await tab.getByText(/^live, source pendingLogs, 0 gaps$/).waitFor()
+    await tab.getByText(/^ready; live, source pendingLogs, 0 gaps$/).waitFor()
     await tab
       .getByText(/ AAPLc [\d.]+ shares, (preconfirmed|sealed)$/)
       .first()
       .waitFor()
     await tab.getByText(/^TSLAc [\d.]+ fresh$/).waitFor()
     const types = ['--jsx', 'react-jsx', '--lib', 'es2022,dom', '--skipLibCheck']
-    const mistake = "import { useStock } from 'stocktape/react'\nexport const price: number = useStock('AAPLc')?.nav.price\n"
+    const mistake = "import { useStock } from 'stocktape/react'\nexport const price: number = useStock('AAPLc').data?.nav.price\n"
     const typed = example.replace("document.getElementById('root')", '$&!')
     const mistakes = installed.typeMistakes({ 'tape.tsx': typed, 'price.ts': mistake }, ...types)
     expect(mistakes.match(/^\S+: error \S+/gm)).toEqual(['price.ts(2,14): error TS2322:'])

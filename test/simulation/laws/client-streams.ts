@@ -1,9 +1,10 @@
 import { formatPosition } from '../../../src/protocol/position.ts'
 import { Refusal } from '../../../src/protocol/refusal.ts'
 import type { Outlet } from '../../../src/relay/edge/transport/socket-outlet.ts'
+import { lineDigest } from '../../../src/relay/tape/line-digest.ts'
 import type { Tape } from '../../../src/relay/tape/tape.ts'
 import { ConnectionError } from '../../../src/sdk/client/errors.ts'
-import type { Http } from '../../../src/sdk/client/http-requests.ts'
+import type { Http, ReadText } from '../../../src/sdk/client/http-requests.ts'
 import { comparePositions } from '../../../src/sdk/client/position-order.ts'
 import type { Gap, StreamItem } from '../../../src/sdk/client/stream-types.ts'
 import { UpdateStream } from '../../../src/sdk/client/update-stream.ts'
@@ -110,7 +111,7 @@ export class ClientStreams {
     const { clock, settings } = this.#options
     const stream = new UpdateStream(
       {
-        ...{ clock, http: this.#http(), heartbeatS: HEARTBEAT_S, transport: undefined, retry: undefined },
+        ...{ clock, http: this.#http(), heartbeatS: HEARTBEAT_S, transport: undefined },
         open: { websocket: this.network.open, sse: this.network.open },
         now: () => clock.elapsedMs,
         wallTime: () => clock.elapsedMs,
@@ -157,10 +158,13 @@ export class ClientStreams {
       getKey: async () => undefined,
       request: () => Promise.reject(new Error('there is no network')),
       probe: async () => (this.#edge ? null : new ConnectionError('unreachable', 'http://relay/', null)),
-      urlOf: (path) => new URL(path.replace(/^\//, ''), 'http://relay/'),
-      getJson: async <Body>(path: string, query = new URLSearchParams()) => {
+      digestOf: async (ids) => lineDigest(ids),
+      errorOf: (code, cause) => new ConnectionError(code, 'http://relay/', cause),
+      retry: undefined,
+      urlOf: (path) => new URL(path, 'http://relay/'),
+      get: async <Body>(path: string, query = new URLSearchParams(), _?: AbortSignal, read: ReadText<Body> = JSON.parse) => {
         if (!this.#edge) throw new Error('the relay is down')
-        return (await this.#edge.get(path.replace(/^\//, ''), query)) as Body
+        return read(await this.#edge.get(path, query))
       },
     }
   }

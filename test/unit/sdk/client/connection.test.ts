@@ -104,8 +104,8 @@ describe('a relay that has never answered', () => {
   const unreachable = new ConnectionError('unreachable', 'http://relay/', null)
   const unknownRelay = async (retry?: RetryOptions) => {
     const relay = new FakeRelay()
-    Object.assign(relay, { retry, found: unreachable })
-    relay.http.isKnown = false
+    relay.found = unreachable
+    Object.assign(relay.http, { retry, isKnown: false })
     const onError = vi.fn()
     const reader = relay.read({ onError })
     await relay.advance(0)
@@ -159,7 +159,7 @@ describe('a relay that has never answered', () => {
 
 it('a stream gives up after as many attempts as the program allows, also if the relay was live', async () => {
   const relay = new FakeRelay()
-  relay.retry = { attempts: 3, maxDelay: 700 }
+  Object.assign(relay.http, { retry: { attempts: 3, maxDelay: 700 } })
   const reader = relay.read({}, 'websocket')
   await relay.advance(0)
   relay.last.live('e.1')

@@ -1,15 +1,10 @@
 import { setImmediate as settlePromises } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
+import { lineDigest } from '../../../../src/relay/tape/line-digest.ts'
 import type { OpenConnection } from '../../../../src/sdk/client/connection-openers.ts'
 import { ConnectionError, RelayError, type StocktapeError } from '../../../../src/sdk/client/errors.ts'
-import type { Http } from '../../../../src/sdk/client/http-requests.ts'
-import type {
-  RetryOptions,
-  StreamItem,
-  StreamOptions,
-  StreamState,
-  TransportName,
-} from '../../../../src/sdk/client/stream-types.ts'
+import type { Http, ReadText } from '../../../../src/sdk/client/http-requests.ts'
+import type { StreamItem, StreamOptions, StreamState, TransportName } from '../../../../src/sdk/client/stream-types.ts'
 import { type StreamSource, UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
 
 type Events = Parameters<OpenConnection>[1]
@@ -32,7 +27,6 @@ export class FakeRelay {
   }
   /** The result of a probe. */
   found: StocktapeError | null = null
-  retry: RetryOptions | undefined
 
   get timerCount(): number {
     return this.#timers.size
@@ -50,10 +44,14 @@ export class FakeRelay {
     getKey: async () => undefined,
     request: () => Promise.reject(new Error('nothing answers')),
     probe: async () => this.found,
-    urlOf: (path) => new URL(path.replace(/^\//, ''), 'http://relay/'),
-    getJson: async <Body>(path: string, query = new URLSearchParams(), signal?: AbortSignal) => {
-      this.requests.push(`${path.replace(/^\//, '')}?${query}`)
-      return (await this.answer(path.replace(/^\//, ''), query, signal)) as Body
+    digestOf: async (ids) => lineDigest(ids),
+    errorOf: (code, cause, retryAfterMs) => new ConnectionError(code, 'http://relay/', cause, retryAfterMs),
+    retry: undefined,
+    urlOf: (path) => new URL(path, 'http://relay/'),
+    get: async <Body>(path: string, query = new URLSearchParams(), signal?: AbortSignal, read: ReadText<Body> = JSON.parse) => {
+      this.requests.push(`${path.slice(1)}?${query}`)
+      const answer = await this.answer(path.slice(1), query, signal)
+      return read(typeof answer === 'string' ? answer : JSON.stringify(answer))
     },
   }
 
@@ -69,7 +67,6 @@ export class FakeRelay {
       }
     return {
       http: this.http,
-      retry: this.retry,
       open: { websocket: opener('websocket'), sse: opener('sse') },
       transport,
       heartbeatS: HEARTBEAT_S,
@@ -113,6 +110,8 @@ export class FakeRelay {
   }
 }
 
+export type Sent = { readonly type?: string; readonly id?: string | null; readonly [field: string]: unknown }
+
 const lost = new ConnectionError('lost', 'http://relay/', null)
 
 /** One connection as the relay sees it. */
@@ -120,6 +119,9 @@ class FakeConnection {
   readonly transport: TransportName
   readonly query: URLSearchParams
   readonly #events: Events
+  /** What the receipt of the replay is about. */
+  #after = ''
+  #replayed: string[] = []
   isOpen = true
 
   constructor(transport: TransportName, query: URLSearchParams, events: Events) {
@@ -132,9 +134,19 @@ class FakeConnection {
     return this.query.get('since')
   }
 
-  send(...messages: readonly object[]): this {
-    for (const message of messages) this.sendText(JSON.stringify(message))
+  send(...messages: readonly Sent[]): this {
+    for (const message of messages) this.sendText(JSON.stringify(this.#withReceipt(message)))
     return this
+  }
+
+  #withReceipt(message: Sent): object {
+    const { type, id = null } = message
+    if (type === 'subscribed' || type === 'gap') {
+      this.#after = id ?? ''
+      this.#replayed = []
+    }
+    if ('prev' in message && id !== null) this.#replayed.push(id)
+    return type === 'live' ? { after: this.#after, through: id, digest: lineDigest(this.#replayed), ...message } : message
   }
 
   sendText(text: string): void {
@@ -219,6 +231,14 @@ export async function readFrom(options: StreamOptions = {}, transport?: Transpor
 function textOf(item: StreamItem): string {
   if (item.type === 'gap') return `gap ${item.reason} (${item.after}, ${item.through}]`
   return item.type === 'snapshot' ? `snapshot ${item.symbol} ${item.as_of}` : (item.id ?? '')
+}
+
+/** The text of an export that has these messages. */
+export const exportOf = (messages: readonly object[]): string => {
+  const ids = messages.map((message) => ('id' in message ? String(message.id) : ''))
+  return [...messages, { type: 'receipt', messages: ids.length, digest: lineDigest(ids) }]
+    .map((line) => JSON.stringify(line))
+    .join('\n')
 }
 
 export const hello = (id: string | null, heartbeatS = HEARTBEAT_S) => ({

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { connect } from '../../../../src/sdk/client/connect.ts'
+import { exportOf } from './fake-relay.ts'
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown
 
@@ -31,44 +32,98 @@ const refuse = (response: ServerResponse, code: number, reason: string, headers:
 
 const idOf = (seq: number) => ({ id: `e.${seq}` })
 
-/** A history of seven messages, three on a page. */
+const COUNT = 2_007
+const seqs = Array.from({ length: COUNT }, (_, at) => at + 1)
+
+/** A history with these messages, as exports. */
 const handleHistory: Handle = ({ url = '' }, response) => {
   const { searchParams } = new URL(url, 'http://x')
   const seqOf = (name: string, otherwise: number) => Number(searchParams.get(name)?.slice(2) ?? otherwise)
-  const through = seqOf('through', 7)
-  const all = [1, 2, 3, 4, 5, 6, 7].filter((seq) => seq > seqOf('after', 0) && seq < seqOf('before', 8) && seq <= through)
+  const [after, before, through] = [seqOf('after', 0), seqOf('before', COUNT + 1), seqOf('through', COUNT)]
+  const all = seqs.filter((seq) => seq > after && seq < before && seq <= through)
   const isDesc = searchParams.get('order') === 'desc'
-  const page = (isDesc ? all.toReversed() : all).slice(0, Math.min(3, Number(searchParams.get('limit'))))
-  const next = page.length === all.length ? null : `e.${page.at(-1)}`
-  response.end(JSON.stringify({ events: page.map(idOf), next }))
+  const messages = (isDesc ? all.toReversed() : all).slice(0, Number(searchParams.get('limit'))).map(idOf)
+  const text = searchParams.get('receipt') === 'true' ? exportOf(messages) : messages.map((line) => JSON.stringify(line)).join('\n')
+  response.end(`${text}\n`)
 }
 
 describe('the history', () => {
-  it.each<[object, readonly number[], string]>([
-    [{}, [1, 2, 3, 4, 5, 6, 7], '/v1/events?symbols=AAPLc&order=asc&limit=1000'],
-    [{ order: 'desc' }, [7, 6, 5, 4, 3, 2, 1], '/v1/events?symbols=AAPLc&order=desc&limit=1000'],
-    [{ limit: 4 }, [1, 2, 3, 4], '/v1/events?symbols=AAPLc&order=asc&limit=4'],
-    [{ limit: 3 }, [1, 2, 3], '/v1/events?symbols=AAPLc&order=asc&limit=3'],
-    [{ limit: 0 }, [], '/v1/events?symbols=AAPLc&order=asc&limit=1'],
-    [{ after: 'e.2', before: 'e.5' }, [3, 4], '/v1/events?symbols=AAPLc&after=e.2&before=e.5&order=asc&limit=1000'],
-    [{ through: 'e.6', order: 'desc' }, [6, 5, 4, 3, 2, 1], '/v1/events?symbols=AAPLc&through=e.6&order=desc&limit=1000'],
+  it.each<[object, readonly number[], readonly string[]]>([
     [
-      { since: new Date(0), until: '5m', types: ['nav'], minValue: 1 },
-      [1, 2, 3, 4, 5, 6, 7],
-      '/v1/events?symbols=AAPLc&min_value=1&types=nav&since=1970-01-01T00%3A00%3A00.000Z&until=5m&order=asc&limit=1000',
+      {},
+      seqs,
+      ['', '&after=e.1000', '&after=e.2000'].map(
+        (after) => `/v1/events?symbols=AAPLc&limit=1000&format=ndjson&receipt=true${after}`,
+      ),
     ],
-  ])('%j', async (options, expected, first) => {
+    [
+      { order: 'desc', through: 'e.2000' },
+      seqs.slice(0, 2_000).reverse(),
+      [
+        '&through=e.2000&order=desc&limit=1000&format=ndjson&receipt=false',
+        '&order=desc&limit=1000&format=ndjson&receipt=false&before=e.1001',
+        '&order=desc&limit=1000&format=ndjson&receipt=false&before=e.1',
+      ].map((query) => `/v1/events?symbols=AAPLc${query}`),
+    ],
+    [{ limit: 4 }, [1, 2, 3, 4], ['/v1/events?symbols=AAPLc&limit=4&format=ndjson&receipt=true']],
+    [
+      { limit: 1_002 },
+      seqs.slice(0, 1_002),
+      ['&limit=1000&format=ndjson&receipt=true', '&limit=2&format=ndjson&receipt=true&after=e.1000'].map(
+        (query) => `/v1/events?symbols=AAPLc${query}`,
+      ),
+    ],
+    [{ limit: 0 }, [], []],
+    [
+      { after: 'e.2', before: 'e.5' },
+      [3, 4],
+      ['/v1/events?symbols=AAPLc&after=e.2&before=e.5&limit=1000&format=ndjson&receipt=true'],
+    ],
+    [
+      { since: new Date(0), until: '5m', types: ['nav'], minValue: 1, limit: 1 },
+      [1],
+      [
+        '/v1/events?symbols=AAPLc&min_value=1&types=nav&since=1970-01-01T00%3A00%3A00.000Z&until=5m&limit=1&format=ndjson&receipt=true',
+      ],
+    ],
+  ])('%j', async (options, expected, requested) => {
     const { url, requests } = await serve(handleHistory)
     const found: string[] = []
     for await (const { id } of connect(url).history('AAPLc', options)) found.push(id)
     expect(found).toEqual(expected.map((seq) => `e.${seq}`))
-    expect(requests[0]).toBe(first)
+    expect(requests).toEqual(requested)
   })
 
   it('reads a page only when it is taken', async () => {
     const { url, requests } = await serve(handleHistory)
-    for await (const { id } of connect(url).history('AAPLc')) if (id === 'e.3') break
+    for await (const { id } of connect(url).history('AAPLc')) if (id === 'e.1000') break
     expect(requests).toHaveLength(1)
+  })
+
+  it.each<[string, string]>([
+    ['lacks its receipt', '{"id":"e.1"}\n'],
+    [
+      'has fewer messages than its receipt says',
+      `${exportOf([idOf(1), idOf(2)])
+        .split('\n')
+        .slice(1)
+        .join('\n')}\n`,
+    ],
+    ['has another message', exportOf([idOf(1)]).replace('"e.1"', '"e.2"')],
+  ])('that %s is an error', async (_, text) => {
+    const { url } = await serve((_, response) => response.end(text))
+    const history = connect(url).history('AAPLc')[Symbol.asyncIterator]()
+    await expect(history.next()).rejects.toMatchObject({ name: 'ConnectionError', code: 'not_a_relay', cause: expect.any(Error) })
+  })
+
+  it('is counted by its receipt where a page has no digests', async () => {
+    vi.spyOn(globalThis.crypto, 'subtle', 'get').mockReturnValue(undefined as never)
+    onTestFinished(() => void vi.restoreAllMocks())
+    const texts = [exportOf([idOf(1)]).replace('"e.1"', '"e.2"'), '{"id":"e.1"}']
+    const { url } = await serve((_, response) => response.end(texts.shift()))
+    const relay = connect(url, { retry: { attempts: 0 } })
+    expect(await Array.fromAsync(relay.history('AAPLc'))).toEqual([idOf(2)])
+    await expect(Array.fromAsync(relay.history('AAPLc'))).rejects.toThrow('the receipt differs')
   })
 })
 
@@ -103,7 +158,7 @@ describe('a request', () => {
 
   it('that breaks is repeated by a client that the relay has answered, and fails at once otherwise', async () => {
     const { url, requests } = await serve((_, response) => {
-      if (requests.length > 3) return response.end('{"events":[{"id":"a.1"}],"next":null}')
+      if (requests.length > 3) return response.end(exportOf([{ id: 'a.1' }]))
       if (requests.length === 2) return response.end('{}')
       response.writeHead(200, { 'content-length': '99' }).write('{')
       return response.destroy()

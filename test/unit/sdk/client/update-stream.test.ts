@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { StreamOptions } from '../../../../src/sdk/client/stream-types.ts'
 import { UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
-import { FakeRelay, gap, heartbeat, nav, readFrom, snapshot } from './fake-relay.ts'
+import { exportOf, FakeRelay, gap, heartbeat, nav, readFrom, type Sent, snapshot } from './fake-relay.ts'
 
 async function loadAndAbort(abort: AbortController): Promise<string> {
   abort.abort()
@@ -14,7 +14,7 @@ function storeOf(position: string | null = null) {
   return { saved, load: () => position, save: (position: string) => void saved.push(position) }
 }
 
-const page = (events: readonly object[], next: string | null = null) => ({ events, next })
+const live = (id: string, replayed: number) => ({ type: 'live', id, replayed })
 const statusOf = (oldest: string) => ({ tape: { oldest } })
 
 describe('a stream that breaks', () => {
@@ -62,7 +62,7 @@ describe('a stream that breaks', () => {
 // That no selection hides such a loss, or one on the way, is in test/simulation/client-streams.test.ts.
 describe('a tape that has lost its end', () => {
   /** A stream has e.3, which only came to it, when the relay starts again and goes on at e.100. */
-  const resumeAfterLoss = async (options: StreamOptions, ...replay: readonly object[]) => {
+  const resumeAfterLoss = async (options: StreamOptions, ...replay: readonly Sent[]) => {
     const store = storeOf()
     const { relay, reader } = await readFrom({ store, ...options })
     relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1), nav('e.3', 'e.2')).end()
@@ -72,7 +72,6 @@ describe('a tape that has lost its end', () => {
     return { relay, reader, store }
   }
   const lost = nav('e.100', 'e.2')
-  const live = (id: string, replayed: number) => ({ type: 'live', id, replayed })
 
   it.each(['yield', 'fill'] as const)('is a gap from the last proven position, and snapshots follow; filled: %s', async (gaps) => {
     const { relay, reader, store } = await resumeAfterLoss({ gaps }, lost, live('e.100', 1))
@@ -114,7 +113,7 @@ describe('a tape that has lost its end', () => {
   ])('%s', async (_, stored, gaps) => {
     const backfill = '/v1/events?symbols=*&after=e.2&through=e.100'
     const { relay, reader } = await resumeAfterLoss({ gaps: 'fill' })
-    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([...stored, lost]))
+    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : exportOf([...stored, lost]))
     relay.last.send(gap('e.100', 'e.2', 'long', backfill), live('e.100', 0))
     await relay.advance(0)
     expect(reader.received).toEqual(['e.2', 'e.3', 'e.100', ...gaps])
@@ -260,11 +259,66 @@ describe('a stream that throws at a gap', () => {
   })
 })
 
+describe('the receipt of a replay', () => {
+  const replay = [nav('e.2', null), nav('e.3', 'e.2')]
+
+  it('is verified before any later message is yielded', async () => {
+    const { relay, reader } = await readFrom({ since: 'start' })
+    expect(reader.stream.state.verified).toBeNull()
+    relay.last.start('e.1').send(...replay, live('e.3', 2), nav('e.4', 'e.3'))
+    await relay.advance(0)
+    expect([reader.received, reader.stream.state.verified]).toEqual([['e.2', 'e.3', 'e.4'], true])
+  })
+
+  it.each<[StreamOptions, readonly string[]]>([
+    [{}, ['e.2', 'e.3', 'gap missed (e.1, e.3]', 'e.4']],
+    // The history has another message than the replay.
+    [{ gaps: 'fill' }, ['e.2', 'e.3', 'e.2.1', 'e.4']],
+    [{ gaps: 'throw' }, ['e.2', 'e.3']],
+  ])('that differs is a gap: %j', async (options, expected) => {
+    const store = storeOf()
+    const { relay, reader } = await readFrom({ since: 'start', store, ...options })
+    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : exportOf([nav('e.2.1', null), ...replay]))
+    relay.last.start('e.1').send(...replay, { ...live('e.3', 2), digest: 'another' }, nav('e.4', 'e.3'))
+    await relay.advance(0)
+    expect([reader.received, reader.stream.state.verified]).toEqual([expected, false])
+    if (options.gaps !== 'throw') return
+    expect(reader.failure).toMatchObject({ name: 'GapError', gap: { after: 'e.1', through: 'e.3' } })
+    expect([store.saved.at(-1), reader.stream.state.error?.code, relay.timerCount]).toEqual(['e.3', 'gap', 0])
+  })
+
+  it('is not verified where the platform cannot, and the state says so', async () => {
+    const relay = new FakeRelay()
+    Object.assign(relay.http, { digestOf: async () => null })
+    const reader = relay.read({ since: 'start' })
+    await relay.advance(0)
+    relay.last.start('e.1').send(...replay, { ...live('e.3', 2), digest: 'another' })
+    await relay.advance(0)
+    expect([reader.received, reader.stream.state.verified]).toEqual([['e.2', 'e.3'], false])
+    await reader.stream.close()
+  })
+
+  it('begins again after a gap, and after a reconnect has what the relay repeats', async () => {
+    const { relay, reader } = await readFrom({ since: 'start' })
+    relay.last
+      .start(null, 'gap')
+      .send(nav('e.1', null), gap('e.2', null), ...[nav('e.3', null), live('e.3', 1)], nav('e.4', 'e.3'))
+      .end()
+    await relay.advance(1_000)
+    relay.last.start('e.3', 'full').send(nav('e.4', 'e.3'), nav('e.5', 'e.4'), live('e.5', 2))
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.1', 'gap expired (null, e.2]', 'e.3', 'e.4', 'e.5'])
+    expect(reader.states.filter(({ verified }) => verified === false)).toEqual([])
+    expect(reader.stream.state.verified).toBe(true)
+  })
+})
+
 describe('a gap that is filled', () => {
-  const lossy = async (options: StreamOptions) => {
+  const lossy = async (options: StreamOptions, newest = 5) => {
     const store = storeOf()
     const { relay, reader } = await readFrom({ gaps: 'fill', store, ...options })
-    relay.last.live('e.1').send(nav('e.2', null), nav('e.5', 'e.4'), heartbeat('e.5', 4))
+    const after = nav(`e.${newest}`, `e.${newest - 1}`)
+    relay.last.live('e.1').send(nav('e.2', null), after, heartbeat(after.id, newest - 1))
     return { relay, store, reader }
   }
 
@@ -272,22 +326,32 @@ describe('a gap that is filled', () => {
     ['found by its chain', {}],
     ['found by its number', { minValue: 1 }],
   ])('yields each missing message once, page by page: %s', async (_, options) => {
-    const { relay, reader, store } = await lossy(options)
-    const missing = [nav('e.3', 'e.2'), nav('e.4', 'e.3')]
+    const { relay, reader, store } = await lossy(options, 1_005)
+    const stored = Array.from({ length: 1_004 }, (_, at) => nav(`e.${at + 2}`, `e.${at + 1}`))
     relay.answer = (path, query) => {
       if (path === 'v1/status') return statusOf('e.1')
-      if (query.get('after') === 'e.3') return page([missing[1] as object, nav('e.5', 'e.4')])
-      return page([missing[0] as object], 'e.3')
+      const from = stored.findIndex(({ prev }) => prev === query.get('after'))
+      return exportOf(stored.slice(from, from + Number(query.get('limit'))))
     }
     await relay.advance(0)
-    expect([...reader.received].sort()).toEqual(['e.2', 'e.3', 'e.4', 'e.5'])
-    expect(store.saved.at(-1)).toBe('e.5')
+    expect(reader.received.map((id) => Number(id.slice(2))).sort((a, b) => a - b)).toEqual(stored.map((_, at) => at + 2))
+    expect(relay.requests.filter((path) => path.startsWith('v1/events')).length).toBeGreaterThan(1)
+    expect(store.saved.at(-1)).toBe('e.1005')
   })
 
   it.each<[string, FakeRelay['answer']]>([
     ['the history fails', () => Promise.reject(new Error('no answer'))],
-    ['a page fails', (_, query) => (query.get('after') === 'e.3' ? Promise.reject(new Error('no')) : page([], 'e.3'))],
-    ['a part is deleted', (path) => (path === 'v1/status' ? statusOf('e.3') : page([]))],
+    [
+      'a page fails',
+      (_, query) =>
+        query.get('after') === 'e.3' ? Promise.reject(new Error('no')) : exportOf(Array(1_000).fill(nav('e.3', 'e.2'))),
+    ],
+    ['a part is deleted', (path) => (path === 'v1/status' ? statusOf('e.3') : exportOf([]))],
+    [
+      'a receipt differs',
+      (path) => (path === 'v1/status' ? statusOf('e.1') : `${JSON.stringify(nav('e.4', 'e.3'))}\n${exportOf([])}`),
+    ],
+    ['a receipt is missing', (path) => (path === 'v1/status' ? statusOf('e.1') : JSON.stringify(nav('e.4', 'e.3')))],
   ])('comes as a gap where %s', async (_, answer) => {
     const onError = vi.fn()
     const { relay, reader } = await lossy({ onError })
@@ -300,7 +364,7 @@ describe('a gap that is filled', () => {
   it('of the sealed view comes as a gap too where the history gives less than is missing', async () => {
     const { relay, reader } = await lossy({ stage: 'sealed' })
     relay.answer = (path) =>
-      path === 'v1/status' ? statusOf('e.1') : page([nav('e.2', null), nav('e.3', 'e.2'), nav('e.5', 'e.4')])
+      path === 'v1/status' ? statusOf('e.1') : exportOf([nav('e.2', null), nav('e.3', 'e.2'), nav('e.5', 'e.4')])
     await relay.advance(0)
     expect(reader.received).toEqual(['e.2', 'e.5', 'e.3', 'gap missed (e.1, e.5]'])
   })
