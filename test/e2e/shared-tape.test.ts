@@ -1,7 +1,8 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { connect, type Update } from '../../src/sdk/client/index.ts'
 import { SharedTape } from '../../src/sdk/react/shared-tape.ts'
-import { selectsStock, unionOf } from '../../src/sdk/react/tape-selection.ts'
+import { TabGroup } from '../../src/sdk/react/tab-group.ts'
+import { selectsStock, unionOf, unite } from '../../src/sdk/react/tape-selection.ts'
 import { listenToAll, openTestStack, type TestStack, tapeUpdatesOf, transfer } from '../support/test-stack.ts'
 
 /** The tape of a page, and of several tabs, which Node's locks and channels connect as a browser's do. */
@@ -15,7 +16,7 @@ function openTab({ relay }: TestStack) {
     beforeConnecting()
     return open(...args)
   })
-  const tape = new SharedTape(relay.url, client)
+  const tape = new SharedTape((tape) => new TabGroup(relay.url, tape, client))
   const stops = new Set<() => void>()
   const watch = (symbols: string | string[], types?: '*') => {
     const stop = tape.watch(unionOf({ symbols, ...(types && { types }) }), () => {})
@@ -30,7 +31,7 @@ function openTab({ relay }: TestStack) {
   const until = (condition: () => boolean) =>
     new Promise<void>((resolve) => {
       const check = () => condition() && resolve(stop())
-      const stop = tape.watch(null, check)
+      const stop = tape.watch(unite([]), check)
       check()
     })
   const stock = (symbol: string) => tape.state.stocks.find((state) => selectsStock([symbol], state))

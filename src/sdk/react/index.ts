@@ -1,7 +1,7 @@
 // Tells frameworks with server components to run this module in the browser.
 'use client'
 
-export { StocktapeProvider, type StocktapeProviderProps, useFeed, useStock, useTape } from './hooks.ts'
+export { StocktapeProvider, type StocktapeProviderProps, type StockView, useFeed, useStock, useTape } from './hooks.ts'
 export type { TapeSelection } from './tape-selection.ts'
 export type { TapeFeed } from './tape-state.ts'
-export type { TapeView } from './tape-view.ts'
+export type { TapeData, TapeResult, TapeView } from './tape-view.ts'

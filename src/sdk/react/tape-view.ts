@@ -1,20 +1,32 @@
 import type { MovementState, StockState, Update } from '../client/index.ts'
+import { followedKeys } from '../generated/key-life.ts'
 import { namedTypes } from '../generated/names.ts'
-import { selectsStock, symbolsOf, type TapeSelection } from './tape-selection.ts'
-import { initialFeed, type TapeFeed, type TapeState } from './tape-state.ts'
+import { covers, selectsStock, type TapeSelection, type TapeUnion } from './tape-selection.ts'
+import type { TapeFeed, TapeState } from './tape-state.ts'
+
+/**
+ * The result of a hook. `loading`: the data is not complete yet. `unknown`: the relay does not know the symbols. `failed`: the
+ * stream has ended. `disabled`: the selection is not enabled.
+ */
+export type TapeResult<Data> = {
+  readonly status: 'loading' | 'ready' | 'unknown' | 'failed' | 'disabled'
+  /** The last failure of the connection, until it is live again. */
+  readonly error: TapeFeed['error']
+  readonly data: Data
+}
 
 /** The part of a tape that a component shows. Each property is the same object until it changes. */
-export type TapeView<Type extends Update['type'] = Update['type']> = {
+export type TapeData<Type extends Update['type'] = Update['type']> = {
   readonly stocks: readonly StockState[]
   /** The newest movements of the stocks, newest first, each with its present stage. */
   readonly movements: readonly MovementState[]
   /** The newest updates as they were published, newest first. */
   readonly updates: readonly Extract<Update, { type: Type }>[]
-  readonly feed: TapeFeed
 }
 
-/** The view before the first message, and on a server. */
-export const emptyView = { stocks: [], movements: [], updates: [], feed: initialFeed } as const
+export type TapeView<Type extends Update['type'] = Update['type']> = TapeResult<TapeData<Type>>
+
+export const emptyView = { status: 'loading', error: null, data: { stocks: [], movements: [], updates: [] } } as const
 
 const DEFAULT_LIMIT = 50
 
@@ -22,56 +34,78 @@ const DEFAULT_LIMIT = 50
 export function viewOf<Type extends Update['type']>(
   tape: TapeState,
   selection: TapeSelection<Type>,
+  union: TapeUnion,
   before: TapeView<Type>,
 ): TapeView<Type> {
-  const symbols = symbolsOf(selection)
+  const { feed, failures } = tape
+  const isComplete = tape.isComplete && covers(tape.union, union)
+  const failure = failures[String(union.pasts)]
+  const error = failure ?? feed.error
+  const isUnknown =
+    feed.error?.reason === 'unknown_symbol' ||
+    (union.symbols.length > 0 && union.symbols.every((name) => feed.rejected.some(({ symbol }) => symbol === name)))
+  const status =
+    selection.enabled === false
+      ? 'disabled'
+      : isUnknown
+        ? 'unknown'
+        : feed.phase === 'closed' || failure
+          ? 'failed'
+          : // Once it was ready, a view stays so while the tape gets other stocks.
+            isComplete || before.status === 'ready'
+            ? 'ready'
+            : 'loading'
+  const data = isComplete && status !== 'disabled' ? dataOf(tape, selection, union, before.data) : before.data
+  const isSame = before.status === status && before.error === error && before.data === data
+  return isSame ? before : { status, error, data }
+}
+function dataOf<Type extends Update['type']>(
+  tape: TapeState,
+  selection: TapeSelection<Type>,
+  { symbols }: TapeUnion,
+  before: TapeData<Type>,
+): TapeData<Type> {
+  const { types, stage, minValue, minShares, account, limit = DEFAULT_LIMIT } = selection
+  const hasType = ({ type }: Pick<Update, 'type'>) => types === '*' || (types?.includes(type as Type) ?? !namedTypes.includes(type))
   const stocks = kept(
     before.stocks,
     tape.stocks.filter((stock) => selectsStock(symbols, stock)),
   )
-  const movements = stocks === before.stocks ? before.movements : kept(before.movements, movementsOf(stocks, selection))
-  const updates = kept(before.updates, updatesOf(tape.recent, stocks, selection))
-  const isSame = stocks === before.stocks && updates === before.updates && tape.feed === before.feed
-  return isSame ? before : { stocks, movements, updates, feed: tape.feed }
+  const hasValues = ({ from, to, reference_value, shares }: MovementValues) =>
+    isAtLeast(reference_value, minValue) &&
+    isAtLeast(shares, minShares) &&
+    (!account || [from, to].some((address) => `${account}`.toLowerCase().includes(address)))
+  const matching = stocks.map(({ movements }) =>
+    movements.filter((movement) => (stage !== 'sealed' || movement.stage === stage) && hasValues(movement)),
+  )
+  const movements = matching
+    .flatMap((ofStock) => ofStock.filter(hasType).slice(0, limit))
+    .sort((a, b) => Number(a.time < b.time) - Number(a.time > b.time))
+    .slice(0, limit)
+  const addresses = new Set<string | null>([null, ...stocks.map(({ address }) => address)])
+  const isFiltered = stage === 'sealed' || (minValue ?? minShares ?? account) !== undefined
+  const keys = isFiltered && new Set(matching.flat().map(({ key }) => key))
+  const updates = tape.recent
+    .filter((update): update is Extract<Update, { type: Type }> => {
+      const followed = followedKeys(update)
+      const isSelected =
+        !keys ||
+        // The value of a fact may have changed since this update, by an amend.
+        ('shares' in update
+          ? keys.has(update.key) && hasValues(update)
+          : followed.length === 0 || followed.some((key) => keys.has(key)))
+      return isSelected && hasType(update) && addresses.has(update.address)
+    })
+    .reverse()
+    .slice(0, limit)
+  const data = { stocks, movements: kept(before.movements, movements), updates: kept(before.updates, updates) }
+  return stocks === before.stocks && data.updates === before.updates ? before : data
 }
+
+type MovementValues = Pick<MovementState, 'from' | 'to' | 'reference_value' | 'shares'>
 
 const kept = <Item>(before: readonly Item[], now: readonly Item[]): readonly Item[] =>
   before.length === now.length && before.every((item, at) => item === now[at]) ? before : now
 
-const movementsOf = (stocks: readonly StockState[], selection: TapeSelection): readonly MovementState[] =>
-  stocks
-    .flatMap(({ movements }) => movements)
-    .filter((movement) => selectsType(selection, movement.type) && hasValue(selection, movement))
-    .sort((a, b) => (a.time === b.time ? 0 : a.time < b.time ? 1 : -1))
-    .slice(0, selection.limit ?? DEFAULT_LIMIT)
-
-/** Returns the newest update first. With `minValue`, the end of a fact is included only if the fact passed the filter. */
-function updatesOf<Type extends Update['type']>(
-  recent: readonly Update[],
-  stocks: readonly StockState[],
-  selection: TapeSelection<Type>,
-): readonly Extract<Update, { type: Type }>[] {
-  const addresses = new Set<string | null>([null, ...stocks.map(({ address }) => address)])
-  const keys = new Set<string>()
-  return recent
-    .filter((update) => addresses.has(update.address) && passesValue(selection, update, keys))
-    .filter((update): update is Extract<Update, { type: Type }> => selectsType(selection, update.type))
-    .slice(-(selection.limit ?? DEFAULT_LIMIT))
-    .reverse()
-}
-
-const selectsType = ({ types }: TapeSelection, type: Update['type']): boolean =>
-  types === '*' || (types?.includes(type) ?? !namedTypes.includes(type))
-
-/** Whether an update passes `minValue`. Adds the key of each fact that passes to `keys`. */
-function passesValue(selection: TapeSelection, update: Update, keys: Set<string>): boolean {
-  if (selection.minValue === undefined) return true
-  const content = update.type === 'amend' ? update.update : update
-  if ('reference_value' in content && hasValue(selection, content)) keys.add(content.key)
-  if (update.type === 'seal') return update.keys.some((key) => keys.has(key))
-  if (update.type === 'amend' || update.type === 'retract') return keys.has(update.key)
-  return !('reference_value' in update) || hasValue(selection, update)
-}
-
-const hasValue = ({ minValue }: TapeSelection, { reference_value }: Pick<MovementState, 'reference_value'>): boolean =>
-  minValue === undefined || (reference_value !== null && Number(reference_value) >= Number(minValue))
+const isAtLeast = (value: string | null, least: string | number | undefined): boolean =>
+  least === undefined || (value !== null && Number(value) >= Number(least))

@@ -7,8 +7,9 @@ afterEach(() => vi.restoreAllMocks())
 
 function Page() {
   const stock = useStock('AAPLc')
-  const { stocks, movements, updates } = useTape({ symbols: '*', types: ['transfer'], minValue: 10 })
-  return `${stock === undefined} ${stocks.length} ${movements.length} ${updates.length} ${useFeed().phase}`
+  const { status, data } = useTape({ symbols: '*', types: ['transfer'], minValue: 10 })
+  const { stocks, movements, updates } = data
+  return `${stock.status} ${status} ${stocks.length} ${movements.length} ${updates.length} ${useFeed().phase}`
 }
 
 it('a server renders the empty state, and neither connects nor waits', () => {
@@ -16,7 +17,7 @@ it('a server renders the empty state, and neither connects nor waits', () => {
   // The page of a server has no address, with or without a relay.
   for (const props of [{}, { url: 'http://127.0.0.1:1' }]) {
     const page = createElement(StrictMode, null, createElement(StocktapeProvider, props, createElement(Page)))
-    expect(renderToString(page)).toBe('true 0 0 0 connecting')
+    expect(renderToString(page)).toBe('loading loading 0 0 0 connecting')
   }
   for (const activity of activities) expect(activity).not.toHaveBeenCalled()
 })
