@@ -1,6 +1,6 @@
 import type { Message } from '../generated/messages.ts'
 import type { OpenConnection } from './connection-openers.ts'
-import { ConnectionError, mayRetry, RelayError, type StocktapeError, shownError } from './errors.ts'
+import { mayRetry, RelayError, type StocktapeError, shownError } from './errors.ts'
 import type { Http } from './http-requests.ts'
 import type { StreamState, TransportName } from './stream-types.ts'
 
@@ -91,7 +91,8 @@ export class Connection {
   async #probe(): Promise<void> {
     const before = this.#closed
     const error = await this.#environment.http.probe()
-    if (error instanceof ConnectionError && before === this.#closed && !this.#hasHello) this.#fail(error)
+    // A relay that only says when to ask again may yet accept the connection.
+    if (error?.retryAfterMs === 0 && before === this.#closed && !this.#hasHello) this.#fail(error)
   }
 
   #receive(text: string): void {

@@ -5,14 +5,11 @@ import { namedTypes, readingTypes, updateTypes } from '../generated/names.ts'
 export type TapeSelection<Type extends Update['type'] = Update['type']> = ValueFilters & {
   /** Symbols or addresses, or `*` for all. */
   readonly symbols: string | readonly string[]
-  /** Types of `updates`, or `*` for all. By default all except `approval` and `log`. */
+  /** Types of `updates`, or `*` for all. By default all except `approval`, `log`, and the readings `nav`, `quote` and `finality`. */
   readonly types?: readonly Type[] | '*'
   /** With `sealed`, facts are included once their block is sealed. */
   readonly stage?: StreamOptions['stage']
-  /**
-   * Begins with the stored updates since then: `5m`, `2h`, or a time; the newest 1,000 of them. Readings, such as `nav` and
-   * `quote`, are among them only if `types` names them. By default the lists begin empty.
-   */
+  /** Begins with the stored updates since then: `5m`, `2h`, or a time; the newest 1,000 of them. By default the lists begin empty. */
   readonly since?: string | Date
   /** Limit on the number of movements, and on the number of updates; default 50. */
   readonly limit?: number
@@ -30,7 +27,8 @@ export type TapeUnion = {
   readonly pasts: readonly string[]
 }
 
-const pastTypes = updateTypes.filter((type) => ![...namedTypes, ...readingTypes].includes(type))
+/** The types of `updates` if a selection names none. */
+export const defaultTypes = updateTypes.filter((type) => ![...namedTypes, ...readingTypes].includes(type))
 
 export function unionOf(selection: TapeSelection): TapeUnion {
   const { limit, enabled, stage, ...past } = selection
@@ -39,7 +37,7 @@ export function unionOf(selection: TapeSelection): TapeUnion {
   return {
     symbols: [selection.symbols].flat(),
     types: types === '*' || namedTypes.some((type) => types?.includes(type as Update['type'])) ? '*' : undefined,
-    pasts: since ? [JSON.stringify({ ...past, types: types ?? pastTypes })] : [],
+    pasts: since ? [JSON.stringify({ ...past, types: types ?? defaultTypes })] : [],
   }
 }
 

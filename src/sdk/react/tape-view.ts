@@ -1,7 +1,6 @@
 import type { MovementState, StockState, Update } from '../client/index.ts'
 import { followedKeys } from '../generated/key-life.ts'
-import { namedTypes } from '../generated/names.ts'
-import { covers, selectsStock, type TapeSelection, type TapeUnion } from './tape-selection.ts'
+import { covers, defaultTypes, selectsStock, type TapeSelection, type TapeUnion } from './tape-selection.ts'
 import type { TapeFeed, TapeState } from './tape-state.ts'
 
 /**
@@ -66,7 +65,7 @@ function dataOf<Type extends Update['type']>(
   before: TapeData<Type>,
 ): TapeData<Type> {
   const { types, stage, minValue, minShares, account, limit = DEFAULT_LIMIT } = selection
-  const hasType = ({ type }: Pick<Update, 'type'>) => types === '*' || (types?.includes(type as Type) ?? !namedTypes.includes(type))
+  const hasType = ({ type }: Pick<Update, 'type'>) => types === '*' || (types ?? defaultTypes).includes(type as Type)
   const stocks = kept(
     before.stocks,
     tape.stocks.filter((stock) => selectsStock(symbols, stock)),

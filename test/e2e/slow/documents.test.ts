@@ -11,7 +11,7 @@ import { apiKey } from '../../support/api-keys.ts'
 import { ChildProgram, createTempFolder, freePort } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
-import { openDevnet, type TestLifecycle } from '../../support/test-stack.ts'
+import { openDevnet, type TestLifecycle, transfer } from '../../support/test-stack.ts'
 import { openChromium } from './chromium-readers.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
 import { ExampleSite } from './example-site.ts'
@@ -350,6 +350,61 @@ it('the tabs of a browser share one connection, and lose nothing when the one th
     expect(await tab.page.textContent('body')).toContain('0 gaps')
     expect(tab.errors).toEqual([])
   }
+})
+
+/** A page that counts how often each component renders. A function of the book is given to React as it is. */
+const counter = ({ url }: DeployedRelay) => `
+  import { useSyncExternalStore } from 'react'
+  import { createRoot } from 'react-dom/client'
+  import { book, connect } from 'stocktape/client'
+  import { StocktapeProvider, useFeed, useStock, useTape } from 'stocktape/react'
+  globalThis.renders = {}
+  const stocks = book(connect('${url}').updates('*'))
+  const components = {
+    apple: () => useTape({ symbols: 'AAPLc', since: '1h', limit: 20 }).data.movements.length + ' movements',
+    appleStock: () => useStock('AAPLc').status,
+    tesla: () => (useTape('TSLAc').data.movements[0]?.raw ?? 'none'),
+    feed: () => (useFeed().position ?? 'none'),
+    unknown: () => useStock('NOPE').status,
+    disabled: () => useTape({ symbols: 'AAPLc', enabled: false }).status,
+    book: () => useSyncExternalStore(stocks.subscribe, stocks.all).map(({ symbol }) => symbol).join(),
+  }
+  const Counted = ({ name }) => {
+    globalThis.renders[name] = (globalThis.renders[name] ?? 0) + 1
+    return <p id={name}>{components[name]()}</p>
+  }
+  createRoot(document.getElementById('root')).render(
+    <StocktapeProvider url="${url}">{Object.keys(components).map((name) => <Counted key={name} name={name} />)}</StocktapeProvider>,
+  )`
+
+it('a page paints its past first, and a message of one stock renders nothing of another', async (test) => {
+  const devnet = await openDevnet({ pace: 'manual' }, test)
+  const relay = await DeployedRelay.open(test, devnet)
+  transfer({ devnet }, 'AAPLc', 3)
+  await relay.waitForResponse('/v1/events?symbols=AAPLc&types=transfer', (text) => text.split('"type":"transfer"').length === 4)
+  const context = await browser.newContext()
+  test.onTestFinished(() => context.close())
+  const url = await (await ExampleSite.open(test)).addBundle('counter.jsx', counter(relay))
+  const { page, errors } = await openPage(context, url)
+  const shows = (id: string, text: string | RegExp) => page.locator(`#${id}`).filter({ hasText: text }).waitFor()
+  await Promise.all([
+    shows('apple', '3 movements'),
+    shows('appleStock', 'ready'),
+    shows('unknown', 'unknown'),
+    shows('disabled', 'disabled'),
+    shows('book', /AAPLc.*TSLAc|TSLAc.*AAPLc/),
+  ])
+  const rendersOf = (): Promise<Record<string, number>> => page.evaluate('({ ...globalThis.renders })')
+  const before = await rendersOf()
+  for (let raw = 1; raw <= 100; raw += 1) {
+    transfer({ devnet }, 'TSLAc', 1, BigInt(raw))
+    await shows('tesla', new RegExp(`^${raw}$`))
+  }
+  const after = await rendersOf()
+  const grown = Object.keys(after).filter((name) => (after[name] ?? 0) > (before[name] ?? 0))
+  expect(grown.sort()).toEqual(['book', 'feed', 'tesla'])
+  expect(after.tesla).toBeGreaterThanOrEqual((before.tesla ?? 0) + 100)
+  expect(errors).toEqual([])
 })
 
 /** The transfers on the tape between the first and the last of these. */
