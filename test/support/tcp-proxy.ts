@@ -8,12 +8,18 @@ export class TcpProxy {
   #isCut = false
   /** How many connections it has accepted. */
   accepted = 0
+  /** The URL of each HTTP request that passed, and of each handshake. */
+  readonly requestedUrls: string[] = []
 
   private constructor(targetPort: number) {
     this.#server = createServer((client) => {
       if (this.#isCut) return client.destroy()
       this.accepted += 1
       const target = connect(targetPort, '127.0.0.1')
+      client.on('data', (bytes: Buffer) => {
+        const [, url] = /^(?:GET|POST|OPTIONS|HEAD) (\S+) HTTP/.exec(bytes.toString('latin1')) ?? []
+        if (url !== undefined) this.requestedUrls.push(url)
+      })
       for (const [from, to] of [
         [client, target],
         [target, client],

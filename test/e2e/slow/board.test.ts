@@ -3,10 +3,13 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { connect } from '../../../src/sdk/client/index.ts'
+import { apiKey } from '../../support/api-keys.ts'
 import { buildBoard, openBoard, type ShownLine, shownLines, waitForLive, waitForPendingLogs } from '../../support/board-page.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
 import { repositoryRoot } from '../../support/packed-package.ts'
+import { TcpProxy } from '../../support/tcp-proxy.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { openDevnet, openRelayFor, openTestStack, type TestLifecycle, type TestStack, transfer } from '../../support/test-stack.ts'
 import { openChromium } from './chromium-readers.ts'
@@ -192,6 +195,33 @@ it('a gap is a line that says what is missing, and the page goes on with new sna
   await page.waitForURL(/#\/\?types=transfer$/)
   await page.goto(`${relay.url}/#/source?types=transfer`)
   await page.locator('dd', { hasText: 'marked in the tape' }).waitFor()
+})
+
+it('with an API key shows everything, and neither its requests nor those of the library have the key in a URL', async (test) => {
+  const stack = await openTestStack({ API_KEYS: apiKey }, test)
+  const proxy = await TcpProxy.open(Number(new URL(stack.relay.url).port))
+  test.onTestFinished(() => proxy.close())
+  const url = `http://127.0.0.1:${proxy.port}`
+  const { page, errors } = await openBoard(test, browser, `${url}/#key=${apiKey}`)
+  await waitForLive(page)
+  const key = await showTransfer(page, stack)
+  // A page that is loaded again still has the key. The address has none.
+  for (const path of ['#/AAPLc', `#/fact/${key}`, '#/source', '#/play']) {
+    await page.goto(`${url}/${path}`)
+    await page.reload()
+    await waitForLive(page)
+  }
+  expect(page.url()).not.toContain(apiKey)
+  for (const transport of ['websocket', 'sse'] as const) {
+    const relay = connect(url, { key: async () => apiKey, transport })
+    expect(await relay.status()).toMatchObject({ source: 'pendingLogs' })
+    expect(await Array.fromAsync(relay.history('AAPLc', { types: ['transfer'] }))).toMatchObject([{ key }])
+    for await (const { type } of relay.updates('AAPLc', { since: 'start', snapshot: 'always' })) if (type === 'transfer') break
+  }
+  const paths = new Set(proxy.requestedUrls.map((requested) => requested.split('?')[0]))
+  for (const path of ['/v1/ws', '/v1/stream', '/v1/events', '/v1/status']) expect(paths).toContain(path)
+  expect(proxy.requestedUrls.filter((requested) => decodeURIComponent(requested).includes(apiKey))).toEqual([])
+  expect(errors).toEqual([])
 })
 
 describe('a number', () => {
