@@ -31,6 +31,12 @@ export const recipes: readonly Recipe[] = [
     'tape.jsx',
     `This page uses useTape. ${INSTALL}, and react and react-dom. All components of a page, and all tabs of a browser, share one connection. useStock(symbol) is the state of one stock, useFeed() the state of the connection. Each result has a status, an error and data.`,
   ),
+  programRecipe(
+    'watch',
+    'React: a watch list',
+    'watch.jsx',
+    `Five symbols with their NAV, the price in the main pool and the premium, an alert above 50 basis points, a chart, and the last 20 movements, which are there at the first paint. ${INSTALL}, and react, react-dom and lightweight-charts, whose licence asks for the link.`,
+  ),
   programRecipe('vue', 'Vue', 'vue.html', `A book in a shallowRef. ${INSTALL}, and vue.`),
   programRecipe('svelte', 'Svelte', 'Tape.svelte', `A book as a store. ${INSTALL}, and svelte.`),
   programRecipe(

@@ -149,7 +149,7 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
 /** Snippets that run in a browser or as programs. */
 const otherSnippets = [
   ...['listen-browser', 'listen-typescript', 'listen-python', 'listen-go', 'recipe-page', 'recipe-retract'],
-  ...['page-library', 'react', 'vue', 'svelte', 'chart', 'event-source', 'viem', 'ledger'].map((id) => `recipe-${id}`),
+  ...['page-library', 'react', 'watch', 'vue', 'svelte', 'chart', 'event-source', 'viem', 'ledger'].map((id) => `recipe-${id}`),
 ]
 
 it('each shell snippet works as pasted', async (test) => {
@@ -407,6 +407,32 @@ it('a page paints its past first, and a message of one stock renders nothing of 
   expect(errors).toEqual([])
 })
 
+it('the watch list paints its movements first, alerts at a premium, and draws a line for each pool', async (test) => {
+  const { devnet, relay, copied, context } = await openDocs(test)
+  const site = await ExampleSite.open(test)
+  const url = await site.addBundle('watch.jsx', copied.get('recipe-watch') ?? '')
+  const { page, errors } = await openPage(context, url)
+  const row = (symbol: string) => page.locator('tr', { hasText: symbol })
+  for (const symbol of ['AAPLc', 'TSLAc', 'NVDAc', 'MSFTc', 'GOOGLc'])
+    await row(symbol)
+      .getByText(/^NAV [\d.]+ /)
+      .waitFor()
+  // The list appears with what was before it, and not line by line.
+  await page.locator('li').first().waitFor()
+  expect(await page.locator('li').count()).toBeGreaterThan(1)
+  devnet.swap('AAPLc', { price: '1000' })
+  await row('AAPLc')
+    .getByText(/^ALERT \d+\.\d\d bps premium$/)
+    .waitFor()
+  devnet.swap('TSLAc', { price: '301' })
+  await page.getByRole('button', { name: 'TSLAc' }).click()
+  await page.locator('h2', { hasText: 'TSLAc' }).waitFor()
+  expect(await page.locator('canvas').count()).toBeGreaterThan(0)
+  expect(await relay.restart('SIGTERM')).toBe(0)
+  await page.getByText(/^live, source pendingLogs, 0 gaps$/).waitFor()
+  expect(errors).toEqual([])
+})
+
 /** The transfers on the tape between the first and the last of these. */
 async function transferIdsOf({ url }: DeployedRelay, ids: readonly string[]): Promise<string[]> {
   const query = `symbols=*&types=transfer&format=ndjson&limit=1000&through=${ids.at(-1)}&order=desc`
@@ -423,6 +449,7 @@ it.each([
   ['ledger', 165],
   ['page-library', 15],
   ['react', 30],
+  ['watch', 110],
   ['event-source', 30],
   ['chart', 30],
 ])('the code for %s has at most %i lines', (id, bound) => {
