@@ -40,6 +40,11 @@ export class Audience {
     return size
   }
 
+  /** Whether some listener receives messages compressed. */
+  get compresses(): boolean {
+    return this.#subscribers.some(({ compression, listeners }) => compression !== 'none' && listeners.size > 0)
+  }
+
   get listeners(): readonly Listener[] {
     return this.#subscribers.flatMap(({ listeners }) => [...listeners])
   }

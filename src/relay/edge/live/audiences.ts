@@ -21,6 +21,7 @@ export class Audiences {
   readonly #audienceByListener = new Map<Listener, Audience>()
   /** Number of listeners that selected each token by name. The entry of null counts the listeners that selected all tokens. */
   readonly #listenersByToken = new Map<Hex | null, number>()
+  readonly #listenersByCompression = { none: 0, message: 0, batch: 0 }
   readonly #buffer: ReusedBuffer
   #filteredCount = 0
 
@@ -43,6 +44,7 @@ export class Audiences {
     this.remove(listener)
     this.#audienceByListener.set(listener, audience)
     this.#countTokens(tokens, 1)
+    this.#listenersByCompression[listener.compression] += 1
   }
 
   remove(listener: Listener): void {
@@ -52,6 +54,7 @@ export class Audiences {
     this.#audienceByListener.delete(listener)
     audience.remove(listener)
     this.#countTokens(audience.tokens, -1)
+    this.#listenersByCompression[listener.compression] -= 1
     if (audience.size > 0) return
     group.audiences.delete(audience.name)
     if (group.isFiltered) this.#filteredCount -= 1
@@ -80,20 +83,31 @@ export class Audiences {
     return this.#audienceByListener.size
   }
 
+  /** Number of compressed forms of a message that listeners may receive: alone, and together with the messages around it. */
+  get compressedForms(): number {
+    const { message, batch } = this.#listenersByCompression
+    return (message > 0 ? 1 : 0) + (batch > 0 ? 1 : 0)
+  }
+
   /** Returns the greatest number of listeners that an update about this token may reach. */
   listenersOf(address: Hex | null): number {
     if (address === null) return this.listenerCount
     return (this.#listenersByToken.get(null) ?? 0) + (this.#listenersByToken.get(address) ?? 0)
   }
 
-  /** Looks up in advance the keys that matching these frames needs, so that their delivery is short. */
-  *lookUp(frames: readonly Frame[]): Steps<void> {
+  /** Does in advance what takes long, so that the delivery of these frames is short: looks up keys, and compresses long messages. */
+  *prepare(frames: readonly Frame[]): Steps<void> {
     const followers = frames.filter(({ entry }) => followerTypes.has(entry.update.type))
     if (followers.length === 0) return
     const addresses = new Set(followers.map(({ entry }) => entry.update.address))
-    for (const { match, audiences } of [...this.#groups.values()]) {
+    for (const { match, audiences, options } of [...this.#groups.values()]) {
       const wanted = [...addresses].filter((address) => isWanted(address, audiences))
-      if (wanted.length > 0) yield* match(followers.filter(({ entry }) => wanted.includes(entry.update.address)))
+      if (wanted.length === 0) continue
+      const wantedFrames = followers.filter(({ entry }) => wanted.includes(entry.update.address))
+      const matched = yield* match(wantedFrames)
+      if (options.stage === 'sealed') for (const frame of wantedFrames) yield* frame.lookUpEvicted()
+      if (![...audiences.values()].some(({ compresses }) => compresses)) continue
+      for (const frame of matched) if (frame.isLong) yield* frame.deflate()
     }
   }
 

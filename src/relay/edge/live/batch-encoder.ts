@@ -1,6 +1,5 @@
 import type { Transport } from '../../../protocol/transports.ts'
 import type { Frame } from '../select/frame.ts'
-import { deflateFrames } from '../transport/deflate.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 
 /**
@@ -21,5 +20,17 @@ export function encodeBatch(frames: readonly Frame[], { transport, compression, 
   const isAlone = compression === 'message' || (compression === 'batch' && frames.length === 1)
   if (isAlone) return frames.map((frame) => frame.deflatedBytes)
   if (compression === 'none' || listeners.size < AUDIENCE_LEAST) return frames.map((frame) => frame.bytes(transport))
-  return deflateFrames(frames.map(({ entry }) => entry.text))
+  return deflateTogether(frames)
+}
+
+/** A long message is compressed alone, because that is done once for all audiences, and in steps before the delivery. */
+function deflateTogether(frames: readonly Frame[]): readonly Buffer[] {
+  const long = frames.findIndex(({ isLong }) => isLong)
+  if (long < 0) return frames[0]?.deflatedBatch(frames) ?? []
+  const [before, after] = [frames.slice(0, long), frames.slice(long + 1)]
+  return [
+    ...deflateTogether(before),
+    ...frames.slice(long, long + 1).map((frame) => frame.deflatedBytes),
+    ...deflateTogether(after),
+  ]
 }

@@ -17,14 +17,14 @@ const WRITTEN_CHAR_MICROS = 0.000_075
 /** Limit of the time of the writes of a slice, in rounds of one empty write to each listener; at least one turn. */
 const ROUNDS_PER_SLICE = 2
 /**
- * Measured cost of framing an update, of matching it with one set of options, and of compressing each character. The sum of these
- * costs in one slice is limited to the cost of one empty write to each listener, or to one turn if that is longer.
+ * Measured cost of framing an update, of matching it with one set of options, and of compressing each character once. The sum of
+ * these costs in one slice is limited to the cost of one empty write to each listener, or to one turn if that is longer.
  */
 const FRAME_MICROS = 2
 const MATCH_MICROS = 0.2
 const COMPRESSED_CHAR_MICROS = 0.024
 const TURN_MICROS = TURN_MS * 1_000
-/** Limit of the updates that the sealed view emits for all seals in one write. */
+/** Limit of the updates that the sealed view emits for all seals in one write, if each is compressed at most once. */
 const SEALED_PART_UPDATES = 250
 
 type Options = {
@@ -106,24 +106,29 @@ export class Delivery {
   *#deliverAll(): Steps<void> {
     while (this.#undelivered.length > 0) {
       const frames = framesOf(this.#takeSlice(), this.#options.tape)
-      yield* this.#options.audiences.lookUp(frames)
-      for (const { plain, sealed } of writesOf(frames)) {
+      yield* this.#options.audiences.prepare(frames)
+      for (const { plain, sealed } of writesOf(frames, this.#sealedPartUpdates)) {
         this.#write(plain, sealed)
         yield
       }
     }
   }
 
+  get #sealedPartUpdates(): number {
+    return Math.ceil(SEALED_PART_UPDATES / Math.max(1, this.#options.audiences.compressedForms))
+  }
+
   #takeSlice(): readonly Entry[] {
     const { audiences } = this.#options
     const roundMicros = audiences.listenerCount * WRITE_MICROS
+    const compressedCharMicros = COMPRESSED_CHAR_MICROS * Math.max(1, audiences.compressedForms)
     const frameMicros = FRAME_MICROS + audiences.groupCount * MATCH_MICROS
     let writeMicros = Math.max(ROUNDS_PER_SLICE * roundMicros, TURN_MICROS) - roundMicros
     let encodeMicros = Math.max(roundMicros, TURN_MICROS)
     let count = 0
     for (const { text, update } of this.#undelivered) {
       writeMicros -= text.length * WRITTEN_CHAR_MICROS * audiences.listenersOf(update.address)
-      encodeMicros -= text.length * COMPRESSED_CHAR_MICROS + frameMicros
+      encodeMicros -= text.length * compressedCharMicros + frameMicros
       if (count > 0 && (writeMicros < 0 || encodeMicros < 0)) break
       count += 1
     }
@@ -142,21 +147,23 @@ export class Delivery {
 }
 
 /** Yields the frames of each write. In the sealed view a seal may emit thousands of updates, which are written in parts. */
-function* writesOf(frames: readonly Frame[]) {
+function* writesOf(frames: readonly Frame[], partUpdates: number) {
   let [together, added] = [[] as Frame[], 0]
   for (const frame of frames) {
     const viewSize = frame.sealedViewSize
-    if (together.length > 0 && viewSize > 1 && added + viewSize > SEALED_PART_UPDATES) {
+    const isOwnWrite = frame.isLong || viewSize > partUpdates
+    if (together.length > 0 && (isOwnWrite || (viewSize > 1 && added + viewSize > partUpdates))) {
       yield { plain: together, sealed: together }
       ;[together, added] = [[], 0]
     }
-    if (viewSize <= SEALED_PART_UPDATES) {
+    if (!isOwnWrite) {
       together.push(frame)
       if (viewSize > 1) added += viewSize
       continue
     }
-    const parts = frame.sealedViewParts(SEALED_PART_UPDATES)
-    for (const part of parts) yield { plain: part === parts.at(-1) ? [frame] : [], sealed: [part] }
+    for (const part of frame.takeSealedViewParts(partUpdates)) yield { plain: [], sealed: [part] }
+    // A seal of many keys is a long message, so each view gets it in a step of its own.
+    yield { plain: [frame], sealed: [] }
   }
   if (together.length > 0) yield { plain: together, sealed: together }
 }

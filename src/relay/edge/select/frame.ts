@@ -1,12 +1,15 @@
-import { chunk, type Steps } from '../../../lib/turns.ts'
+import { runAtOnce, type Steps } from '../../../lib/turns.ts'
 import type { TapePosition } from '../../../protocol/position.ts'
 import type { Transport } from '../../../protocol/transports.ts'
 import type { Entry } from '../../tape/tape.ts'
-import { deflateFrames } from '../transport/deflate.ts'
+import { deflateAlone, deflateFrames } from '../transport/deflate.ts'
 import { encode } from '../transport/encode-message.ts'
 import { includesToken, type Selection } from './compiled-selection.ts'
 import { KeyHistories, KeyLookup, type TapeLookup } from './key-history.ts'
 import { type EvictedUpdate, evictedBefore, sealedView } from './sealed-view.ts'
+
+/** Length of a message from which on it is compressed alone, in steps, and written to one view at a time. Only seals are longer. */
+const LONG_CHARS = 65_536
 
 /** An update with its bytes in each transport. Bytes and lookups of keys are made once, when they are first needed. */
 export class Frame {
@@ -17,6 +20,7 @@ export class Frame {
   readonly #lookup: KeyLookup
   readonly #bytesByTransport: Partial<Record<Transport, Buffer>> = {}
   #deflatedBytes: Buffer | undefined
+  #deflatedBatch: { readonly frames: readonly Frame[]; readonly bytes: readonly Buffer[] } | null = null
   #keyHistories: KeyHistories | null = null
   #sealedViewFrames: readonly Frame[] | null = null
   #evicted: readonly EvictedUpdate[] | null = null
@@ -33,10 +37,28 @@ export class Frame {
     return this.#bytesByTransport[transport]
   }
 
-  /** The update as a WebSocket message that is compressed alone. */
+  /** Does not read the text of what the sealed view emits before a seal, which is serialized when it is written. */
+  get isLong(): boolean {
+    return this.n === null && this.entry.text.length > LONG_CHARS
+  }
+
+  /** The update as a WebSocket message that is compressed alone. Slow for a long message unless `deflate` has ended. */
   get deflatedBytes(): Buffer {
-    this.#deflatedBytes ??= Buffer.concat(deflateFrames([this.entry.text]))
+    this.#deflatedBytes ??= runAtOnce(deflateAlone(this.entry.text))
     return this.#deflatedBytes
+  }
+
+  *deflate(): Steps<void> {
+    this.#deflatedBytes ??= yield* deflateAlone(this.entry.text)
+  }
+
+  /** Returns frames that begin with this one, compressed together. Audiences that receive the same frames share the bytes. */
+  deflatedBatch(frames: readonly Frame[]): readonly Buffer[] {
+    const known = this.#deflatedBatch
+    if (known?.frames.length === frames.length && known.frames.every((frame, index) => frame === frames[index])) return known.bytes
+    const bytes = deflateFrames(frames.map(({ entry }) => entry.text))
+    this.#deflatedBatch = { frames: [...frames], bytes }
+    return bytes
   }
 
   get keyHistories(): KeyHistories {
@@ -52,10 +74,14 @@ export class Frame {
     return this.#sealedViewFrames
   }
 
-  /** Facts that the sealed view cannot emit before this seal, because eviction removed them. Slow unless `sealedView` has ended. */
+  /** Facts that the sealed view cannot emit before this seal, because eviction removed them. Slow unless `lookUpEvicted` has ended. */
   get evicted(): readonly EvictedUpdate[] {
+    return this.#evicted ?? runAtOnce(this.lookUpEvicted())
+  }
+
+  *lookUpEvicted(): Steps<readonly EvictedUpdate[]> {
     const { update } = this.entry
-    this.#evicted ??= update.type === 'seal' ? evictedBefore(update, this.keyHistories) : []
+    this.#evicted ??= update.type === 'seal' ? yield* evictedBefore(update, this.keyHistories) : []
     return this.#evicted
   }
 
@@ -64,14 +90,18 @@ export class Frame {
     return this.#sealedViewFrames?.length ?? 1
   }
 
-  /** Returns several frames of this update. Each one emits at most `size` updates of the sealed view. */
-  sealedViewParts(size: number): readonly Frame[] {
-    return chunk(this.#sealedViewFrames ?? [], size).map((frames) => {
-      const part = new Frame(this.entry, this.#lookup, frames.at(-1)?.n)
-      part.#sealedViewFrames = frames
+  /** Yields frames of this update, each of which emits at most `size` updates of the sealed view. Keeps none that it has yielded. */
+  *takeSealedViewParts(size: number): Generator<Frame, void> {
+    if (!this.#sealedViewFrames) return yield this
+    const frames = [...this.#sealedViewFrames]
+    this.#sealedViewFrames = null
+    while (frames.length > 0) {
+      const taken = frames.splice(0, size)
+      const part = new Frame(this.entry, this.#lookup, taken.at(-1)?.n)
+      part.#sealedViewFrames = taken
       part.#evicted = this.evicted
-      return part
-    })
+      yield part
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Steps } from '../../../lib/turns.ts'
 import { followedKeys } from '../../../protocol/key-life.ts'
 import { leftOutTypes } from '../../../protocol/parameters/value-filters.ts'
-import type { UpdateType } from '../../../protocol/updates.ts'
+import type { Update, UpdateType } from '../../../protocol/updates.ts'
 import { createContentMatcher, includesToken, type Selection } from './compiled-selection.ts'
 import type { Frame } from './frame.ts'
 import type { FactContent } from './key-history.ts'
@@ -33,11 +33,20 @@ function createFrameMatcher(selection: Selection): (frame: Frame) => boolean | S
   const leftOut = leftOutTypes(selection.options)
   const matchesContent = createContentMatcher(selection)
   const matchedEarlier = createEarlierMatcher(selection, matchesContent)
+  /** A seal may list thousands of keys, and is matched twice: in steps before it is delivered, and when it is delivered. */
+  const sealOutcomes = new WeakMap<Frame, boolean>()
+  function* matchSeal(frame: Frame, seal: Extract<Update, { type: 'seal' }>): Steps<boolean> {
+    const outcome = yield* matchedEarlier(frame, followedKeys(seal))
+    sealOutcomes.set(frame, outcome)
+    return outcome
+  }
   return (frame) => {
     const { update } = frame.entry
     switch (update.type) {
       case 'seal':
-        return includesToken(selection, update.address) && (types.has('seal') || matchedEarlier(frame, followedKeys(update)))
+        return (
+          includesToken(selection, update.address) && (types.has('seal') || (sealOutcomes.get(frame) ?? matchSeal(frame, update)))
+        )
       case 'retract':
       case 'amend':
         return (

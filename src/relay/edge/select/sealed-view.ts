@@ -33,6 +33,25 @@ export function contentsEmitted(history: KeyHistory, histories: KeyHistories): r
   return contents.slice(first).map(({ content }) => content)
 }
 
+/** A large seal emits thousands of updates, so each one is serialized only when it is written. */
+class EmittedEntry implements SealedViewEntry {
+  readonly seq: number
+  readonly update: Update
+  readonly n: number
+  #text: string | undefined
+
+  constructor(seq: number, update: Update, n: number) {
+    this.seq = seq
+    this.update = update
+    this.n = n
+  }
+
+  get text(): string {
+    this.#text ??= JSON.stringify(this.update)
+    return this.#text
+  }
+}
+
 type Seal = Extract<Update, { type: 'seal' }>
 
 /** Returns the updates that the sealed view emits before a seal. The seal may list thousands of keys, so each key is a step. */
@@ -42,7 +61,7 @@ function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps
     // A log that is folded into another one was published under the key of that one.
     const history = seal.types[index] === 'part' ? null : histories.historyOf(key)
     const update = history && histories.emittedAt(history) === null ? asSealed(history, seal, index + 1) : null
-    if (update) emitted.push({ seq, update, text: JSON.stringify(update), n: index + 1 })
+    if (update) emitted.push(new EmittedEntry(seq, update, index + 1))
     yield
   }
   return emitted
@@ -52,13 +71,16 @@ function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps
 export type EvictedUpdate = { readonly n: number; readonly type: UpdateType }
 
 /** Returns the keys of a seal whose publications were evicted. Late keys, and keys of an earlier seal, are not among them. */
-export function evictedBefore(seal: Seal, histories: KeyHistories): readonly EvictedUpdate[] {
+export function* evictedBefore(seal: Seal, histories: KeyHistories): Steps<readonly EvictedUpdate[]> {
   const lateKeys = new Set(seal.late_keys)
-  return seal.keys.flatMap((key, index) => {
+  const evicted: EvictedUpdate[] = []
+  for (const [index, key] of seal.keys.entries()) {
     const type = seal.types[index] ?? 'part'
-    if (type === 'part' || histories.historyOf(key) || lateKeys.has(key) || histories.wasSealed(key, seal.address)) return []
-    return [{ n: index + 1, type }]
-  })
+    const isKept = type === 'part' || histories.historyOf(key) || lateKeys.has(key) || histories.wasSealed(key, seal.address)
+    if (!isKept) evicted.push({ n: index + 1, type })
+    yield
+  }
+  return evicted
 }
 
 /** Returns the last content of a key as a sealed update. Its fields are in the order of the contract. */

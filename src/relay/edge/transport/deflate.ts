@@ -1,4 +1,5 @@
 import { constants, deflateRawSync, type ZlibOptions } from 'node:zlib'
+import type { Steps } from '../../../lib/turns.ts'
 import { wsHeader } from './encode-message.ts'
 
 /** Binary logarithm of the size of the window. A client with a window of at least this size can read the messages. */
@@ -11,6 +12,8 @@ const zlibOptions: ZlibOptions = {
   chunkSize: 1_024,
   finishFlush: constants.Z_SYNC_FLUSH,
 }
+/** A long message is compressed in pieces of this size, each of which takes about 2 ms. */
+const PIECE_BYTES = 65_536
 /** Number of bytes at the end of a sync flush that a message omits (RFC 7692 §7.2.1). */
 const FLUSH_END_BYTES = 4
 
@@ -23,11 +26,29 @@ export function deflateFrames(texts: readonly string[]): readonly Buffer[] {
   let from = 0
   return texts.map((text) => {
     const to = from + Buffer.byteLength(text)
-    const dictionary = payloads.subarray(Math.max(0, from - WINDOW_BYTES), from)
-    const message = payloads.subarray(from, to)
-    const deflated = deflateRawSync(message, from === 0 ? zlibOptions : { ...zlibOptions, dictionary })
+    const payload = withoutFlushEnd(deflatePart(payloads, from, to))
     from = to
-    const payload = deflated.subarray(0, deflated.length - FLUSH_END_BYTES)
     return Buffer.concat([wsHeader(payload.length, 'deflated'), payload])
   })
 }
+
+/** Returns a message as one compressed WebSocket frame, which refers to no other message. Compresses a long message in steps. */
+export function* deflateAlone(text: string): Steps<Buffer> {
+  const payload = Buffer.from(text)
+  const pieces = [deflatePart(payload, 0, Math.min(PIECE_BYTES, payload.length))]
+  for (let from = PIECE_BYTES; from < payload.length; from += PIECE_BYTES) {
+    yield
+    pieces.push(deflatePart(payload, from, Math.min(from + PIECE_BYTES, payload.length)))
+  }
+  pieces.push(withoutFlushEnd(pieces.pop() ?? Buffer.alloc(0)))
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  return Buffer.concat([wsHeader(length, 'deflated'), ...pieces])
+}
+
+/** Compresses a part of these bytes, which may refer to the bytes before it. */
+function deflatePart(bytes: Buffer, from: number, to: number): Buffer {
+  const dictionary = bytes.subarray(Math.max(0, from - WINDOW_BYTES), from)
+  return deflateRawSync(bytes.subarray(from, to), from === 0 ? zlibOptions : { ...zlibOptions, dictionary })
+}
+
+const withoutFlushEnd = (deflated: Buffer): Buffer => deflated.subarray(0, deflated.length - FLUSH_END_BYTES)

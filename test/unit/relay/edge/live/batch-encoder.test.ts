@@ -9,11 +9,11 @@ import type { Compression } from '../../../../../src/relay/edge/transport/deflat
 import { encode } from '../../../../../src/relay/edge/transport/encode-message.ts'
 
 const noHistory = new KeyLookup({ find: () => [] })
-const framesOf = (count: number): readonly Frame[] =>
-  Array.from({ length: count }, (_, at) => {
-    const update = { type: 'nav', id: `k.${at}`, symbol: 'AAPLc' } as Update
-    return new Frame({ seq: at, update, text: JSON.stringify(update) }, noHistory)
-  })
+const frameAt = (at: number, symbol = 'AAPLc'): Frame => {
+  const update = { type: 'nav', id: `k.${at}`, symbol } as Update
+  return new Frame({ seq: at, update, text: JSON.stringify(update) }, noHistory)
+}
+const framesOf = (count: number): readonly Frame[] => Array.from({ length: count }, (_, at) => frameAt(at))
 
 /** The same frames in each form. */
 const plain = (frames: readonly Frame[]) => Buffer.concat(frames.map(({ entry }) => encode('ws', entry.update, entry.text)))
@@ -31,6 +31,22 @@ it.each([
 ] as const)('the messages of a batch are %s for compression %s and %i listeners', (_, compression, size, expected) => {
   const frames = framesOf(20)
   expect(Buffer.concat(encodeBatch(frames, recipients(compression, size)))).toEqual(expected(frames))
+})
+
+it('equal batches are compressed once for all audiences', () => {
+  const frames = framesOf(20)
+  const bytes = encodeBatch(frames, recipients('batch', 128))
+  expect(encodeBatch([...frames], recipients('batch', 1_000))).toBe(bytes)
+  const fewer = frames.slice(0, 19)
+  expect(Buffer.concat(encodeBatch(fewer, recipients('batch', 1_000)))).toEqual(together(fewer))
+})
+
+it('a long message of a batch is compressed alone, once for all audiences', () => {
+  const long = frameAt(1, 'A'.repeat(65_536))
+  const frames = [frameAt(0), long, frameAt(2), frameAt(3)]
+  const expected = Buffer.concat([together(frames.slice(0, 1)), long.deflatedBytes, together(frames.slice(2))])
+  expect(encodeBatch(frames, recipients('batch', 128))[1]).toBe(long.deflatedBytes)
+  expect(Buffer.concat(encodeBatch(frames, recipients('batch', 128)))).toEqual(expected)
 })
 
 it('a lone message is compressed once for all audiences, the small ones too', () => {

@@ -98,6 +98,33 @@ describe('a block of many logs', () => {
   })
 })
 
+describe('a seal of so many logs that its message is long', () => {
+  const many = Array.from({ length: 1_000 }, (_, index) => transferAt({ index }))
+
+  it('looks up no key if nobody needs that', async () => {
+    const { tape, addLive } = openTestEdge()
+    addLive(new RecordingOutlet(0))
+    await tape.append(many)
+    const find = vi.spyOn(tape, 'find')
+    await tape.append([sealOf(many)])
+    expect(find).not.toHaveBeenCalled()
+  })
+
+  it('reaches both views whole, each in a turn of its own', async () => {
+    const { listen, append } = openSlowEdge()
+    const listeners = [listen(), listen({ options: sealed })]
+    await Promise.all(listeners.map(({ started }) => started))
+    await append(many, () => {})
+    const turns: number[][] = []
+    await append([sealOf(many)], () => turns.push(listeners.map(({ outlet }) => outlet.writes.length)))
+    const growth = turns.map((counts, turn) => counts.map((count, nth) => count - (turns[turn - 1]?.[nth] ?? count)))
+    expect(growth.filter((added) => added.every((count) => count > 0))).toEqual([])
+    const ends = listeners.map(({ outlet }) => outlet.publishedLines.at(-1))
+    expect(ends[0]).toContain('"type":"seal"')
+    expect(ends[1]).toBe(ends[0])
+  })
+})
+
 /** Counts its writes and bytes. All listeners of an edge may share it, since it never has a backlog. */
 class CountingOutlet extends RecordingOutlet {
   writeCount = 0

@@ -1,17 +1,18 @@
 import { constants, inflateRawSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { DEFLATE_WINDOW_BITS, deflateFrames } from '../../../../../src/relay/edge/transport/deflate.ts'
+import { DEFLATE_WINDOW_BITS, deflateAlone, deflateFrames } from '../../../../../src/relay/edge/transport/deflate.ts'
 
 const FLUSH_END = Buffer.of(0, 0, 0xff, 0xff)
 
-/** The payloads of compressed text frames with two-byte or four-byte headers. */
+/** The payloads of compressed text frames with headers of two, four or ten bytes. */
 const payloadsOf = (frames: readonly Buffer[]): readonly Buffer[] =>
   frames.map((frame) => {
     const [first, length] = frame
     expect(first).toBe(0xc1)
-    const payload = frame.subarray(length === 126 ? 4 : 2)
-    expect(length === 126 ? frame.readUInt16BE(2) : length).toBe(payload.length)
+    const payload = frame.subarray(length === 126 ? 4 : length === 127 ? 10 : 2)
+    const longLength = length === 127 ? Number(frame.readBigUInt64BE(2)) : length
+    expect(length === 126 ? frame.readUInt16BE(2) : longLength).toBe(payload.length)
     return payload
   })
 
@@ -48,6 +49,18 @@ describe('compressed messages', () => {
       }),
       { numRuns: 100 },
     )
+  })
+
+  it.each([1, 65_536, 65_537, 200_000])('of %i bytes are compressed alone, in a step for each 64 KiB', (length) => {
+    const text = Array.from({ length }, (_, index) => ((index * 7_919) % 9_973).toString(36))
+      .join('')
+      .slice(0, length)
+    const steps = deflateAlone(text)
+    let count = 1
+    let step = steps.next()
+    for (; !step.done; count += 1) step = steps.next()
+    expect(count).toBe(Math.ceil(length / 65_536))
+    expect(inflate([step.value])).toBe(text)
   })
 
   it('are shorter after a similar message of the same call', () => {
