@@ -27,8 +27,9 @@ function Row({ symbol, onChoose }) {
   // Over a stale NAV the difference is a drift, and says nothing about the price.
   const basis = premium(stock)
   const isAlert = basis?.kind === 'premium' && Math.abs(Number(basis.bps)) > ALERT_BPS
+  const text = basis ? `${basis.bps} bps ${basis.kind}` : 'no basis'
   return (
-    <tr style={isAlert ? { background: 'gold' } : undefined}>
+    <tr>
       <td>
         <button type="button" onClick={onChoose}>
           {symbol}
@@ -36,7 +37,7 @@ function Row({ symbol, onChoose }) {
       </td>
       <td>{`NAV ${stock.nav.price ?? 'none'} ${stock.nav.state}`}</td>
       <td>{`pool ${stock.quote?.price ?? 'none'}`}</td>
-      <td>{`${isAlert ? 'ALERT ' : ''}${basis ? `${basis.bps} bps ${basis.kind}` : 'no basis'}`}</td>
+      <td>{isAlert ? <mark>{`ALERT ${text}`}</mark> : text}</td>
     </tr>
   )
 }
@@ -46,11 +47,10 @@ function Movements() {
   if (status !== 'ready') return <p>{error?.message ?? status}</p>
   return (
     <ol>
-      {data.movements.map(({ key, time, symbol, type, shares, reference_value: value, stage }) => (
-        <li key={key} style={stage === 'retracted' ? { textDecoration: 'line-through' } : undefined}>
-          {`${time} ${symbol} ${type} ${shares ?? 'unknown'} shares, ${value ?? 'unknown'} USD, ${stage}`}
-        </li>
-      ))}
+      {data.movements.map(({ key, time, symbol, type, shares, reference_value: value, stage }) => {
+        const text = `${time} ${symbol} ${type} ${shares ?? 'unknown'} shares, ${value ?? 'unknown'} USD, ${stage}`
+        return <li key={key}>{stage === 'retracted' ? <s>{text}</s> : text}</li>
+      })}
     </ol>
   )
 }
