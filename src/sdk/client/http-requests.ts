@@ -81,7 +81,7 @@ export function createHttp(given: string | URL, { key, retry, fetch: send = glob
     },
     request: async (url, signal) => {
       const key = await http.getKey()
-      const headers = key ? { authorization: `Bearer ${key}` } : {}
+      const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {}
       const response = await send(url, { headers, signal }).catch((failure) => {
         throw failureOf(failure)
       })
