@@ -106,7 +106,9 @@ describe.concurrent('a relay that restarts on its tape', () => {
     expect(sequenceOf(tapeUpdatesOf(after)[0]?.id)).toBeGreaterThan(sequenceOf(id))
     second.signal('SIGINT')
     expect(await second.waitForExit()).toBe(0)
-    expect([second.log.at(-2), second.log.at(-1)]).toMatchObject([
+    // The source may change while the relay stops.
+    expect(second.log.at(-1)).toMatchObject({ kind: 'stopped' })
+    expect(second.log.filter(({ kind }) => kind === 'stopping' || kind === 'stopped')).toMatchObject([
       { kind: 'stopping', detail: { signal: 'SIGINT' } },
       { kind: 'stopped', detail: { clients_disconnected: 1 } },
     ])

@@ -40,7 +40,7 @@ export type Loss = {
  * the relay does not repeat a message that was received, the tape has lost it.
  */
 export class CompletenessProof {
-  /** Ids of the messages of the present replay, for its receipt; null if there were too many to keep, and after the replay. */
+  /** Ids of the messages of the replay. Null if it was too long, if messages were missing, or after a gap between live messages. */
   replayed: string[] | null = null
   readonly #selection: URLSearchParams
   readonly #hasChains: boolean
@@ -122,7 +122,7 @@ export class CompletenessProof {
     const { id } = message
     this.#due.delete(id)
     this.#received += 1
-    if (this.replayed?.push(id) === SEEN_BOUND) this.replayed = null
+    if (!this.#isLive && this.replayed?.push(id) === SEEN_BOUND) this.replayed = null
     if (position === null || !isNotAfter(id, position)) return false
     const last = this.#lastIds.get(chainOf(message)) ?? ''
     return this.#seen === null || isNotAfter(id, this.#proven) || isNotAfter(id, last) || this.#seen.has(id)
@@ -151,10 +151,11 @@ export class CompletenessProof {
 
   /** Takes the number of replayed messages of a new connection. A second `live`, after a gap, does not count live messages. */
   receiveLive(replayed: number, position: string): Loss | null {
-    this.replayed = null
-    if (this.#isLive) return null
+    const wasLive = this.#isLive
     this.#isLive = true
-    return this.receiveCount(replayed, position)
+    const loss = wasLive ? null : this.receiveCount(replayed, position)
+    if (wasLive || this.#missing > 0) this.replayed = null
+    return loss
   }
 
   /** Takes the number of messages that the relay has sent on this connection, up to `position`. Returns the loss, if any. */

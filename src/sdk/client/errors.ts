@@ -34,7 +34,7 @@ export type ErrorBody = { readonly [Field in 'message' | 'reason' | 'details']?:
 
 const failures = {
   bad_url: 'must begin with http:// or https://',
-  no_key: 'has no key: its function has failed',
+  no_key: 'has no key: its function failed',
   unreachable: 'cannot be reached: check host and port',
   timeout: 'does not answer: check host and port',
   not_a_relay: 'is not a relay: check host, port and path',

@@ -155,9 +155,8 @@ export class UpdateStream implements Updates<StreamItem> {
       case 'live': {
         this.#awaitsSnapshots = false
         this.#setState({ phase: 'live', error: null, attempts: 0 })
-        const { replayed } = this.#proof
         const loss = this.#proof.receiveLive(message.replayed, message.id)
-        if (!loss) this.#enqueue(null, this.#verify(message, replayed))
+        this.#enqueue(null, this.#verify(message, this.#proof.replayed))
         return this.#prove(loss, message.id)
       }
       case 'heartbeat':

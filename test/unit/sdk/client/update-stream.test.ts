@@ -298,6 +298,15 @@ describe('the receipt of a replay', () => {
     await reader.stream.close()
   })
 
+  // A loss there is counted by the next heartbeat, and is no second gap.
+  it('is not verified after a gap between live messages', async () => {
+    const { relay, reader } = await readFrom({ since: 'start' })
+    relay.last.live('e.1').send(nav('e.2', null), gap('e.3', 'e.2', 'long'), { ...live('e.4', 1), digest: 'another' })
+    await relay.advance(0)
+    expect([reader.received, reader.stream.state.verified]).toEqual([['e.2', 'gap long (e.2, e.3]'], false])
+    await reader.stream.close()
+  })
+
   it('begins again after a gap, and after a reconnect has what the relay repeats', async () => {
     const { relay, reader } = await readFrom({ since: 'start' })
     relay.last
