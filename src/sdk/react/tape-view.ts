@@ -58,6 +58,7 @@ export function viewOf<Type extends Update['type']>(
   const isSame = before.status === status && before.error === error && before.data === data
   return isSame ? before : { status, error, data }
 }
+
 function dataOf<Type extends Update['type']>(
   tape: TapeState,
   selection: TapeSelection<Type>,

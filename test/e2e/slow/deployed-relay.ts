@@ -89,6 +89,11 @@ export class DeployedRelay {
     while (!matches(await (await fetch(`${this.url}${path}`)).text()));
   }
 
+  /** Resolves once the relay follows the chain. On an empty tape it begins there, and never reads the blocks before. */
+  waitForPendingLogs(): Promise<void> {
+    return this.waitForResponse('/v1/status', (text) => text.includes('"source":"pendingLogs"'))
+  }
+
   /** The position of the next update of a selection. */
   async waitForNewPosition(selection = 'symbols=*&types=*'): Promise<string> {
     const listener = await listenNdjson(`${this.url}/v1/stream?${selection}&snapshot=false`)

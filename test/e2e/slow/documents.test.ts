@@ -380,6 +380,7 @@ const counter = ({ url }: DeployedRelay) => `
 it('a page paints its past first, and a message of one stock renders nothing of another', async (test) => {
   const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await DeployedRelay.open(test, devnet)
+  await relay.waitForPendingLogs()
   transfer({ devnet }, 'AAPLc', 3)
   await relay.waitForResponse('/v1/events?symbols=AAPLc&types=transfer', (text) => text.split('"type":"transfer"').length === 4)
   const context = await browser.newContext()

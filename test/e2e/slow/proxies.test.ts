@@ -116,6 +116,7 @@ describe.each(proxies)('behind $name', ({ open, withTimeout, withCache }) => {
 
   it('the program of the contract verifies the receipts of a stream and of an export', async (test) => {
     const { devnet, relay, proxy } = await openBehind(test)
+    await relay.waitForPendingLogs()
     transfer({ devnet }, 'AAPLc', 300)
     devnet.seal()
     await relay.waitForResponse('/v1/events?types=seal', (text) => text.includes('"type":"seal"'))

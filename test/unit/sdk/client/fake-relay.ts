@@ -119,7 +119,7 @@ class FakeConnection {
   readonly transport: TransportName
   readonly query: URLSearchParams
   readonly #events: Events
-  /** What the receipt of the replay is about. */
+  /** Start of the replay, and the ids in it, for the receipt. */
   #after = ''
   #replayed: string[] = []
   isOpen = true
