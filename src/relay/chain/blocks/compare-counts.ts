@@ -14,7 +14,7 @@ export type CountedBlock = {
 type Comparison = {
   /** Blocks that have more logs now. */
   readonly incomplete: readonly number[]
-  /** Block up to which the answer counts as complete. A node that lags or cuts omits later ones. Null without logs. */
+  /** Block up to which the answer counts as complete. A node that lags or cuts omits later ones. Null without logs, or if some are unreadable. */
   readonly readTo: number | null
 }
 
@@ -43,6 +43,6 @@ export async function compareCounts(
   return {
     incomplete: blocks.flatMap(({ number }, index) => ((differences[index] ?? 0) > 0 ? [number] : [])),
     // A cut answer may lack logs of its last block. The first block always counts as read, so that later ones get their turn.
-    readTo: isShort ? Math.max(lastRead - 1, Math.min(lastRead, first)) : lastRead || null,
+    readTo: answer.unreadable > 0 ? null : isShort ? Math.max(lastRead - 1, Math.min(lastRead, first)) : lastRead || null,
   }
 }
