@@ -6,3 +6,5 @@ export const DEPTH_BOUND_BLOCKS = 4_096
 export const FAR_AHEAD_BLOCKS = 100_000
 /** A pushed head further above the settled blocks and the last polled head needs the confirmation of an answer. */
 export const WITHIN_REACH_BLOCKS = 64
+/** Limit of the lag between nodes behind a load balancer. A lagging node returns no logs for blocks that it lacks. */
+export const MACHINE_LAG_MS = 5_000

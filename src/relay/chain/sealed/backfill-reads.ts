@@ -10,7 +10,7 @@ import type { Found, Hole, ReadOf } from './settlement-types.ts'
 export async function readPage(
   context: BlockReadContext,
   failures: Failures,
-  { page, rangeEnd }: ReadOf<'page'>,
+  { page, range }: ReadOf<'page'>,
 ): Promise<readonly Found[]> {
   const isAccepted = (block: number) => acceptsMissing(failures, block)
   try {
@@ -20,7 +20,7 @@ export async function readPage(
     if (isExhausted(failures, failure)) return [{ type: 'unavailable', to: page.to, reason: failure.kind }]
     if (!(failure instanceof UpstreamError)) throw failure
     if (failure.kind === 'gone') {
-      const available = await firstWithLogs(context, page.from, rangeEnd)
+      const available = await firstWithLogs(context, page.from, range.to)
       // Another node behind the load balancer has the first block, so the page is retried and there is no hole.
       if (available <= page.from) throw failure
       return [{ type: 'unavailable', to: available - 1, reason: 'pruned' }]

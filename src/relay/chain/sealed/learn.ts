@@ -1,3 +1,4 @@
+import { MACHINE_LAG_MS } from '../blocks/block-bounds.ts'
 import { type BlockResult, settleableLogs } from '../blocks/block-logs.ts'
 import { grownPage, shrunkPage } from '../blocks/page-size.ts'
 import { afterFailure, countOf, noFailures, type ReadFailure } from '../blocks/read-failures.ts'
@@ -6,7 +7,7 @@ import { matchesAny } from '../logs/log-filter.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import { forget, learnHead, learnRemoved, learnSafe, releaseFinality, suspectBlock } from './learn-heads.ts'
 import { DISPUTE_TRIES } from './plan.ts'
-import { cursorsOf, hashOf, type SealedState, type UnreadRange } from './sealed-state.ts'
+import { cursorsOf, hashOf, type SealedState } from './sealed-state.ts'
 import { addBlock, addUnread, rollBackTo } from './settled-blocks.ts'
 import type { FinalityEvent, Hole, PlannedRead, ReadAnswer, SealedEvidence, SettlementEvent } from './settlement-types.ts'
 
@@ -18,6 +19,8 @@ const RANGES_BOUND = 64
 const RECHECK_EVERY_BLOCKS = 2
 /** Least interval between the starts of two rechecks. */
 const RECHECK_INTERVAL_MS = 1_000
+
+type Ranges = SealedState['unread']
 
 /** Errors of these kinds may mean that the node is disconnected. */
 const outageKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unreachable', 'busy', 'unknown'])
@@ -70,14 +73,14 @@ function takeAnswer(state: SealedState, answer: ReadAnswer, at: number): Learned
       return [succeed({ ...confirmed, disputed: disputed === answer.number ? null : disputed }, read, at), []]
     }
     case 'replaced':
-      return rollBack(succeed(state, read, at), answer.to, answer.lost)
+      return rollBack({ ...succeed(state, read, at), rolledBackAt: at }, answer.to, answer.lost)
     case 'skipped':
       return [succeed(skip(state, answer), read, at), []]
     case 'page':
       return takePage(state, answer, at)
     case 'unavailable': {
       const { to, reason: missingReason } = answer
-      const missing = state.unread.slice(0, 1).map(({ from }) => ({ from, to, missingReason }))
+      const missing = state.unread.slice(0, 1).map((range) => ({ ...range, to, missingReason }))
       return [succeed({ ...state, unread: [...missing, ...unreadAfter(state.unread, to)] }, read, at), []]
     }
     case 'rechecked':
@@ -204,20 +207,23 @@ function skip(state: SealedState, { read, to, missingReason }: Extract<ReadAnswe
     isUnbounded: isUnbounded && read.what !== 'oldest',
   }
   if (to.number < from) return { ...state, outage }
-  const unread = addRange(state.unread, { from, to: to.number, missingReason })
+  // A lagging node may still answer for the replaced blocks. The answer would lack logs of blocks that had none before.
+  const readableAt = state.rolledBackAt + MACHINE_LAG_MS
+  const unread = addRange(state.unread, { from, to: to.number, missingReason, readableAt })
   return { ...state, outage, blocks: addUnread(state.blocks, to), unread }
 }
 
-export function addRange(unread: readonly UnreadRange[], range: UnreadRange): readonly UnreadRange[] {
+export function addRange(unread: Ranges, range: Ranges[number]): Ranges {
   const last = unread.at(-1)
   const isAdjacent = last?.missingReason === range.missingReason && last.to + 1 === range.from
-  if (last && isAdjacent) return unread.with(-1, { ...last, to: range.to })
-  if (last && unread.length >= RANGES_BOUND) return unread.with(-1, { ...last, to: range.to, missingReason: null })
+  const joined = { ...range, from: last?.from ?? range.from }
+  if (isAdjacent) return unread.with(-1, joined)
+  if (unread.length >= RANGES_BOUND) return unread.with(-1, { ...joined, missingReason: null })
   return [...unread, range]
 }
 
 /** Returns the ranges that are left once the first blocks of the first one are read or reported, up to `to`. */
-const unreadAfter = ([range, ...others]: readonly UnreadRange[], to: number): readonly UnreadRange[] =>
+const unreadAfter = ([range, ...others]: Ranges, to: number): Ranges =>
   range && to < range.to ? [{ ...range, from: to + 1 }, ...others] : others
 
 function takePage(state: SealedState, { read, blocks, holes, to }: Extract<ReadAnswer, { type: 'page' }>, at: number): Learned {

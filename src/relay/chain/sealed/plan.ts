@@ -34,7 +34,7 @@ function planBackfill({ unread: [range], page }: SealedState): PlannedRead | nul
   if (!range) return null
   const { from, to, missingReason: reason } = range
   if (reason !== null) return { lane: 'backfill', what: 'missing', range: { from, to }, reason }
-  return { lane: 'backfill', what: 'page', page: { from, to: Math.min(from + page.blocks - 1, to) }, rangeEnd: to }
+  return { lane: 'backfill', what: 'page', page: { from, to: Math.min(from + page.blocks - 1, to) }, range }
 }
 
 const planRecheck = ({ recheck: { below } }: SealedState): PlannedRead | null =>

@@ -1,4 +1,5 @@
 import { chunk } from '../../../lib/turns.ts'
+import { MACHINE_LAG_MS } from '../blocks/block-bounds.ts'
 import type { BlockReadContext } from '../blocks/block-logs.ts'
 import { compareCounts } from '../blocks/compare-counts.ts'
 import type { Log } from '../logs/log-parser.ts'
@@ -8,8 +9,6 @@ import type { Found, ReadOf } from './settlement-types.ts'
 
 /** Limit of the time in which a node indexes the logs of a block. A recheck of the block after this time is its last one. */
 const INDEXING_DELAY_MS = 3_000
-/** Limit of the lag between nodes behind a load balancer. A lagging node returns no logs for blocks that it lacks. */
-const MACHINE_LAG_MS = 5_000
 /** Number of newest blocks that each recheck reads, even those that have had their last recheck. */
 const MIN_BLOCKS = 4
 /** Limit of the blocks that one request of a recheck reads. */

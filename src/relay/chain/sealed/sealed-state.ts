@@ -2,20 +2,17 @@ import type { Hex } from '../../../lib/hex.ts'
 import { WITHIN_REACH_BLOCKS } from '../blocks/block-bounds.ts'
 import { largestPage, type PageSize } from '../blocks/page-size.ts'
 import { type Failures, noFailures } from '../blocks/read-failures.ts'
-import type { BlockRange, Cursor, OpenKeys } from '../blocks/sealed-block.ts'
+import type { Cursor, OpenKeys } from '../blocks/sealed-block.ts'
 import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Header, SealedHeader } from '../rpc/block-header.ts'
 import { addUnread, findBlock, firstUnchecked, noBlocks, type SettledBlocks } from './settled-blocks.ts'
-import type { FinalityEvent, Lane } from './settlement-types.ts'
+import type { FinalityEvent, Lane, UnreadRange } from './settlement-types.ts'
 
 /** Limit of the distance of a new head above the newest known one. A head further above is ignored as garbage. */
 const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
 
 /** A header that was received before its block was settled. A pushed header counts only if an answer confirms it. */
 type AnnouncedHeader = { readonly header: SealedHeader; readonly isPushed: boolean }
-
-/** Old blocks to read or, with a `missingReason`, to report as missing. */
-export type UnreadRange = BlockRange & { readonly missingReason: string | null }
 
 /** All that the relay knows about the sealed chain. `plan` says what to read next, and `learn` returns the next state. */
 export type SealedState = {
@@ -40,6 +37,8 @@ export type SealedState = {
     readonly lastBlock: number
     readonly failingSince: number | null
   }
+  /** When the relay last rolled back. */
+  readonly rolledBackAt: number
   /** Old blocks that are still to be read, in the order of reading. */
   readonly unread: readonly UnreadRange[]
   readonly page: PageSize
@@ -83,6 +82,7 @@ export function startSealed({ cursor, began = null, safe, openKeys, silenceMs }:
     disputed: null,
     announced: new Map(),
     outage: { isDisconnected: cursor !== null, isUnbounded: false, lastBlock: -1, failingSince: null },
+    rolledBackAt: Number.NEGATIVE_INFINITY,
     unread: [],
     page: largestPage,
     recheck: { below: null, scheduledAt: Number.NEGATIVE_INFINITY, incomplete: new Set(), hasResettled: false },

@@ -53,6 +53,7 @@ async function perform(context: SettleContext, state: SealedState, read: Planned
       case 'next':
         return [await readNext(context, state, read)]
       case 'page':
+        await wait(Math.max(0, read.range.readableAt - context.clock.now()), context.clock, context.signal)
         return await readPage(context, failures.backfill, read)
       case 'missing':
         return await readMissing(context, failures.backfill, read)

@@ -30,6 +30,9 @@ export type SettlementEvent =
   /** A reorganisation may have removed this block and all above. Unless it is only suspected, they are settled again. */
   | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
 
+/** Old blocks to read, but not before a time, or to report as missing with a `missingReason`. */
+export type UnreadRange = BlockRange & { readonly missingReason: string | null; readonly readableAt: number }
+
 /** Something to read from the node. At most one read of each lane is in progress. */
 export type PlannedRead =
   /** A settled block for which a node gave another hash. With `acceptsMissing`, a node without the block proves nothing. */
@@ -41,8 +44,8 @@ export type PlannedRead =
   /** The block to skip to, because settling is far behind. */
   | { readonly lane: 'settle'; readonly what: 'newest'; readonly settled: Cursor; readonly target: SealedHeader }
   | { readonly lane: 'settle'; readonly what: 'next'; readonly settled: Cursor; readonly count: number }
-  /** Old blocks whose range ends at `rangeEnd`. */
-  | { readonly lane: 'backfill'; readonly what: 'page'; readonly page: BlockRange; readonly rangeEnd: number }
+  /** The first blocks of a range of old blocks. */
+  | { readonly lane: 'backfill'; readonly what: 'page'; readonly page: BlockRange; readonly range: UnreadRange }
   /** The blocks with published keys in a range of blocks that are reported as missing. */
   | { readonly lane: 'backfill'; readonly what: 'missing'; readonly range: BlockRange; readonly reason: string }
   | { readonly lane: 'recheck'; readonly what: 'recent'; readonly below: number }

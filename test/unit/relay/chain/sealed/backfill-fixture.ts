@@ -5,6 +5,6 @@ import { openSealedBlocks } from './sealed-chain-fixture.ts'
 export const openBackfill = () => {
   const opened = openSealedBlocks()
   const add = (from: number, to: number, missingReason: string | null = null) =>
-    opened.change((state) => ({ ...state, unread: addRange(state.unread, { from, to, missingReason }) }))
+    opened.change((state) => ({ ...state, unread: addRange(state.unread, { from, to, missingReason, readableAt: 0 }) }))
   return { ...opened, add }
 }

@@ -229,7 +229,8 @@ describe('evidence', () => {
   const disputed = { lane: 'settle', what: 'disputed', number: 7, acceptsMissing: false } as const
   const next = { lane: 'settle', what: 'next', settled, count: 1 } as const
   const newest = { lane: 'settle', what: 'newest', settled, target } as const
-  const page = { lane: 'backfill', what: 'page', page: { from: 2, to: 3 }, rangeEnd: 4 } as const
+  const range = { from: 2, to: 4, missingReason: null, readableAt: 0 }
+  const page = { lane: 'backfill', what: 'page', page: { from: 2, to: 3 }, range } as const
   const recent = { lane: 'recheck', what: 'recent', below: 8 } as const
   const listed = [{ addresses: [] }]
   const reading = { header: headerOf(8), listed, filters: listed, logs: [], unreadable: 0 }
@@ -240,8 +241,7 @@ describe('evidence', () => {
     for (const number of [200, 199]) opened.head(number)
     opened.fail(1)
     const { recheck, ...state } = opened.state()
-    const unread = [{ from: 2, to: 4, missingReason: null }]
-    return { ...state, unread, recheck: { ...recheck, below: 8, incomplete: new Set([7]), hasResettled: true } }
+    return { ...state, unread: [range], recheck: { ...recheck, below: 8, incomplete: new Set([7]), hasResettled: true } }
   }
 
   /** The fields that each piece of evidence changes. A new type of evidence does not compile without its row. */
@@ -272,7 +272,7 @@ describe('evidence', () => {
     replaced: [
       [
         { read: disputed, to: { number: 5, hash: blockHash(5) }, lost: { from: 2, to: 3 } },
-        ['blocks', 'disputed', 'failures', 'outage', 'recheck', 'target'],
+        ['blocks', 'disputed', 'failures', 'outage', 'recheck', 'rolledBackAt', 'target'],
         ['reorg', 'sealed'],
       ],
     ],

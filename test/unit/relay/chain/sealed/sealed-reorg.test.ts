@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/blocks/block-bounds.ts'
+import { DEPTH_BOUND_BLOCKS, MACHINE_LAG_MS } from '../../../../../src/relay/chain/blocks/block-bounds.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { blockHash, keyOf, word } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-chain-fixture.ts'
@@ -19,6 +19,12 @@ const expectCanonical = ({ settledEvents, chain }: Pick<Opened, 'settledEvents' 
   expect([...last]).toEqual([...last.keys()].map((number) => [number, chain.hashOf(number)]))
 }
 const sorted = (keys: readonly string[]) => keys.toSorted()
+
+/** Seals a block of the new chain, and waits until no node can have the old one, since ranges of blocks are read only then. */
+const sealAfterReorg = async ({ seal, advance }: Pick<Opened, 'seal' | 'advance'>) => {
+  await seal(1)
+  await advance(MACHINE_LAG_MS)
+}
 
 describe('a reorganisation', () => {
   it.each([1, 2, 5, 40])('of depth %i is settled again in order from the fork point, or from twice as deep', async (depth) => {
@@ -96,7 +102,7 @@ describe('a reorganisation', () => {
 
 describe('a reorganisation deeper than the recent blocks', () => {
   it('goes back to the safe block', async () => {
-    const { chain, settledEvents, seal, sealed } = await openSettled(100)
+    const { chain, settledEvents, seal, sealed, advance } = await openSettled(100)
     sealed.markSafe(sealedHeader(chain.headerOf(HEAD + 50)))
     await seal(1_000)
     settledEvents.all.length = 0
@@ -105,6 +111,8 @@ describe('a reorganisation deeper than the recent blocks', () => {
     const logs = [HEAD + 51, HEAD + 76, HEAD + 1_100].map((block) => chain.addLog(block))
     chain.addLog(HEAD + 50)
     await seal(1)
+    expect(settledEvents.logKeys()).toEqual(logs.slice(-1).map(keyOf))
+    await advance(MACHINE_LAG_MS)
     expect(sorted(settledEvents.logKeys())).toEqual(sorted(logs.map(keyOf)))
     expectCanonical({ chain, settledEvents })
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1_101)
@@ -115,11 +123,12 @@ describe('a reorganisation deeper than the recent blocks', () => {
       number,
       hash: blockHash(number),
     }))
-    const { chain, settledEvents, seal } = openSealedBlocks({ ...(cursor && { cursor }), sealedInPreviousRun })
+    const opened = openSealedBlocks({ ...(cursor && { cursor }), sealedInPreviousRun })
+    const { chain, settledEvents } = opened
     chain.reorganise(200)
     const logs = [HEAD - 199, HEAD - 5].map((block) => chain.addLog(block))
     chain.addLog(HEAD - 300)
-    await seal(1)
+    await sealAfterReorg(opened)
     expect(sorted(settledEvents.logKeys())).toEqual(sorted(logs.map(keyOf)))
   })
 
@@ -150,11 +159,12 @@ describe('a reorganisation deeper than the recent blocks', () => {
     ],
     ['goes back by the number of newest blocks if no safe block is known', {}, 0, HEAD - 64, []],
   ])('%s', async (_, settings, oldest, target, holes) => {
-    const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) }, ...settings })
+    const opened = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) }, ...settings })
+    const { chain, settledEvents } = opened
     chain.override = ({ params: [number] }) => (Number(number) < oldest ? null : undefined)
     const logs = [target + 1, HEAD, HEAD + 1].map((block) => chain.addLog(block))
     chain.addLog(target)
-    await seal(1)
+    await sealAfterReorg(opened)
     expect(sorted(settledEvents.logKeys())).toEqual(sorted(logs.map(keyOf)))
     expect(settledEvents.holes()).toEqual(holes)
     expect(settledEvents.all.slice(0, 2).map(({ type }) => type)).toEqual(['reorg', 'sealed'])
