@@ -15,7 +15,7 @@ const published = {
   exports: packageExports,
   files: [
     '**/*.js',
-    '{client,react,generated}/**/*.d.ts',
+    '{client,react,testing,generated}/**/*.d.ts',
     'licenses.md',
     'sbom.json',
     'board',

@@ -5,5 +5,6 @@ export const packageExports = {
   '.': entry('client'),
   './client': entry('client'),
   './react': entry('react'),
+  './test': entry('testing'),
   './package.json': './package.json',
 }

@@ -5,6 +5,8 @@ import '../protocol/history.ts'
 import '../protocol/service-status.ts'
 import { typescriptTypes } from '../docs/typescript-types.ts'
 import { camelCaseOf } from '../lib/text.ts'
+import { exampleOf, statusExample } from '../protocol/contract-examples.ts'
+import { Notice } from '../protocol/notices.ts'
 import { filterNames, valueFilters } from '../protocol/parameters/value-filters.ts'
 import { followingTypes, namedTypes, typesOfKind, updateTypes } from '../protocol/updates.ts'
 import { fileSentence } from '../relay/config/serve-command-line.ts'
@@ -35,6 +37,19 @@ const filterOptions = filterNames
 
 write('src/sdk/generated/messages.ts', typescriptTypes())
 write('src/sdk/generated/key-life.ts', readFileSync(new URL('../protocol/key-life.ts', import.meta.url), 'utf8'))
+write(
+  'src/sdk/generated/examples.ts',
+  `import type { Message, ServiceStatus } from './messages.ts'
+
+/** A message of each type, from the contract page. */
+export const examples: { readonly [Type in Message['type']]: Extract<Message, { readonly type: Type }> } = {
+${[...updateTypes, ...Notice.options.map(({ shape }) => shape.type.value)]
+  .map((type) => `  ${type}: ${JSON.stringify(exampleOf(type))},\n`)
+  .join('')}}
+
+export const statusExample: ServiceStatus = ${JSON.stringify(statusExample)}
+`,
+)
 write(
   'src/sdk/generated/names.ts',
   `// The names of stocktape.v1 that a client must know, made from the tables of the relay.

@@ -53,6 +53,7 @@ const allowedPackages: Readonly<Record<string, readonly string[]>> = {
   'sdk/client': [],
   'sdk/generated': [],
   'sdk/react': ['react'],
+  'sdk/testing': ['node:crypto'],
 }
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
 const subscribers = ['relay/relay.ts', 'relay/tape/jetstream/nats-stream.ts', 'sdk', 'board', 'devnet', 'tools']

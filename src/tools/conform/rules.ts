@@ -1,11 +1,11 @@
 import { closeCodes } from '../../protocol/close-codes.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { Refusal } from '../../protocol/refusal.ts'
-import type { Update } from '../../protocol/updates.ts'
+import type { Update } from '../../sdk/generated/messages.ts'
+import type { ScriptedConnection } from '../../sdk/testing/scripted-connection.ts'
+import { ExactTape } from './exact-tape.ts'
 import { BrokenRule, NotApplicable, type RuleText } from './rule-verdict.ts'
 import { type ScenarioDriver, WATCH_MS } from './scenario-driver.ts'
-import type { ScriptedConnection } from './scripted-connection.ts'
-import { ScriptedTape } from './scripted-tape.ts'
 
 export type Rule = RuleText & {
   /** A client may break an optional rule, and conforms all the same. */
@@ -150,11 +150,11 @@ export const rules: readonly Rule[] = [
     const { tape } = driver
     const [kept, amended, dropped] = [tape.transfer(), tape.transfer(), tape.transfer()]
     await driver.publishAndExpect(live, kept, amended, dropped)
-    await driver.publishAndExpect(live, tape.retract(dropped), tape.amend(amended), tape.seal(kept))
+    await driver.publishAndExpect(live, tape.retract(dropped), tape.withMemo(amended), tape.seal(kept))
   }),
   rule('chain', '§2', 'By prev the client notices a missing message: it prints a gap missed, or the message.', async (driver) => {
     const live = await driver.openLive()
-    if (live.hasValueFilter) throw new NotApplicable('with a value filter, prev proves nothing')
+    if (live.selection.hasValueFilter) throw new NotApplicable('with a value filter, prev proves nothing')
     const lost = driver.tape.transfer()
     live.drop(lost)
     live.publish(driver.tape.transfer())
@@ -163,7 +163,7 @@ export const rules: readonly Rule[] = [
   }),
   rule('chain-over-resume', '§2', 'The client notices a message that is missing in a replay, too.', async (driver) => {
     const live = await driver.openLive()
-    if (live.hasValueFilter) throw new NotApplicable('with a value filter, prev proves nothing')
+    if (live.selection.hasValueFilter) throw new NotApplicable('with a value filter, prev proves nothing')
     const last = driver.tape.end
     live.cut()
     const [lost] = [driver.tape.transfer(), driver.tape.transfer()]
@@ -173,7 +173,7 @@ export const rules: readonly Rule[] = [
   }),
   rule('count', '§3', 'With value filters, the client notices a loss by heartbeat.sent, also over a resume.', async (driver) => {
     const live = await driver.openLive()
-    if (!live.hasValueFilter) throw new NotApplicable('the client sets no value filter')
+    if (!live.selection.hasValueFilter) throw new NotApplicable('the client sets no value filter')
     live.drop(driver.tape.transfer())
     live.heartbeat()
     await driver.expectGap('missed', 'a message was lost, and heartbeat.sent counts it')
@@ -229,7 +229,7 @@ export const rules: readonly Rule[] = [
   rule('gap-epoch', '§3', 'A new tape is a gap epoch. The client continues with positions of the new tape.', async (driver) => {
     const live = await driver.openLive()
     live.cut()
-    driver.relay.tape = new ScriptedTape('renewed')
+    driver.relay.tape = new ExactTape('renewed')
     const kept = driver.tape.transfer()
     const back = await driver.nextConnection()
     if (back.since === null) throw new BrokenRule('the client reconnected without a position')

@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import type { Update } from '../../protocol/updates.ts'
+import type { Update } from '../../sdk/generated/messages.ts'
+import type { ScriptedConnection } from '../../sdk/testing/scripted-connection.ts'
+import { ExactTape } from './exact-tape.ts'
 import { JudgedClient } from './judged-client.ts'
+import { RelaySockets } from './relay-sockets.ts'
 import { BrokenRule } from './rule-verdict.ts'
-import type { ScriptedConnection } from './scripted-connection.ts'
-import { ScriptedRelay } from './scripted-relay.ts'
-import { ScriptedTape } from './scripted-tape.ts'
 
 /** Limit of the time in which a client first connects. RETURN_MS is that of a reconnect, PRINT_MS that of a printed message. */
 const CONNECT_MS = 15_000
@@ -19,20 +19,20 @@ export const WATCH_MS = 4_000
 export class ScenarioDriver {
   readonly #command: readonly string[]
   readonly #folder: string
-  readonly relay: ScriptedRelay
+  readonly relay: RelaySockets
   #client: JudgedClient | null = null
 
-  private constructor(command: readonly string[], relay: ScriptedRelay) {
+  private constructor(command: readonly string[], relay: RelaySockets) {
     this.#command = command
     this.relay = relay
     this.#folder = mkdtempSync(join(tmpdir(), 'stocktape-conform-'))
   }
 
   static async open(command: readonly string[], name: string): Promise<ScenarioDriver> {
-    return new ScenarioDriver(command, await ScriptedRelay.open(new ScriptedTape(`c${name.replace(/[^a-z0-9]/g, '')}`)))
+    return new ScenarioDriver(command, await RelaySockets.open(new ExactTape(`c${name.replace(/[^a-z0-9]/g, '')}`)))
   }
 
-  get tape(): ScriptedTape {
+  get tape(): ExactTape {
     return this.relay.tape
   }
 

@@ -3,10 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { judgeAll } from '../../../src/tools/conform/conform.ts'
 import type { RuleVerdict } from '../../../src/tools/conform/rule-verdict.ts'
 import { rules } from '../../../src/tools/conform/rules.ts'
-import { ScriptedTape } from '../../../src/tools/conform/scripted-tape.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
-import { assertValidMessage } from '../../support/message-validator.ts'
 
 needPrograms('python', 'go')
 
@@ -86,14 +84,6 @@ describe.concurrent('the conformance kit', () => {
     const isPrecise = mistake !== 'reads decimals as numbers'
     const verdicts = await judged([process.execPath, 'test/support/planted-client.ts', mistake], isPrecise ? [rule, other] : [rule])
     expect(namesOf(verdicts, 'broken'), JSON.stringify(verdicts)).toEqual([rule])
-  })
-
-  it('sends nothing that does not fit the schemas', () => {
-    const tape = new ScriptedTape('a')
-    const transfer = tape.transfer()
-    const updates = [transfer, tape.nav(), tape.seal(transfer), tape.retract(transfer), tape.amend(transfer), tape.action(1_000)]
-    const notices = [tape.hello(null), tape.snapshot(tape.end), tape.heartbeat(tape.end, 1)]
-    for (const message of [...updates, ...notices]) assertValidMessage(message)
   })
 
   it.each<[readonly string[], number, RegExp]>([

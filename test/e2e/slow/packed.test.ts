@@ -40,9 +40,9 @@ describe('the files of the package', () => {
       expect.arrayContaining([...['main.js', 'serve.js', 'client/index.d.ts', 'licenses.md', 'LICENSE', 'README.md']]),
     )
     expect(all.filter((file) => /\.map$|(^|\/)tests?\/|\.test\.|(?<!\.d)\.tsx?$/.test(file))).toEqual([])
-    expect(files('**/*.d.ts').filter((file) => !/^(client|react|generated)\//.test(file))).toEqual([])
+    expect(files('**/*.d.ts').filter((file) => !/^(client|react|testing|generated)\//.test(file))).toEqual([])
     expect(
-      files('{client,react,generated}/**/*.js').filter((file) =>
+      files('{client,react,testing,generated}/**/*.js').filter((file) =>
         readFileSync(join(installed.root, file), 'utf8').includes('sourceMappingURL'),
       ),
     ).toEqual([])
@@ -140,6 +140,14 @@ describe('the client of the package', () => {
     onTestFinished(() => program.kill())
     await program.waitForOutput('stdout', /AAPLc/)
     expect(program.stderr).toBe('')
+  })
+
+  it('has a relay for tests, with which the example of the documents passes', async () => {
+    const example = examples.find((source) => source.includes("from 'stocktape/test'")) ?? ''
+    const nodeTypes = ['--types', 'node', '--typeRoots', join(repositoryRoot, 'node_modules/@types'), '--skipLibCheck']
+    expect(installed.typeMistakes({ 'movement.test.ts': example }, '--lib', 'es2022', ...nodeTypes, ...strictest)).toBe('')
+    const program = installed.spawn('node', '--test', '--test-reporter=tap', 'movement.test.ts')
+    expect([await program.waitForExit(), program.stdout]).toEqual([0, expect.stringMatching(/^# pass 1$/m)])
   })
 })
 

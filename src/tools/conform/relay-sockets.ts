@@ -4,41 +4,52 @@ import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { ConditionWatchers } from '../../lib/condition-watchers.ts'
 import { parseJson } from '../../lib/safe-json.ts'
-import { Refusal } from '../../protocol/refusal.ts'
-import { contentTypeOf } from '../../protocol/transports.ts'
-import type { Update } from '../../protocol/updates.ts'
-import { lineDigest } from '../../relay/tape/line-digest.ts'
-import { type Carrier, responseCarrier, ScriptedConnection, webSocketCarrier } from './scripted-connection.ts'
-import type { ScriptedTape } from './scripted-tape.ts'
+import { contentTypeOf, formatOf, framings } from '../../protocol/transports.ts'
+import type { Carrier, ScriptedConnection } from '../../sdk/testing/scripted-connection.ts'
+import { ScriptedRelay } from '../../sdk/testing/scripted-relay.ts'
+import type { ExactTape } from './exact-tape.ts'
 
 /** Limit of connections that wait for a scenario. Only a faulty client opens more. */
 const WAITING_BOUND = 100
 const MESSAGE_BOUND_BYTES = 4_096
+/** Time that a browser waits before it reconnects. */
+const RETRY_MS = 1_000
 
-/** A relay that plays scenarios. It shares no code with the real relay, except for the types and names of the contract. */
-export class ScriptedRelay {
+/** A relay that plays scenarios, behind sockets. */
+export class RelaySockets {
   readonly #server: Server
   readonly #webSockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BOUND_BYTES })
+  readonly #relay: ScriptedRelay<ExactTape>
   readonly #waiting: ScriptedConnection[] = []
-  readonly connections: ScriptedConnection[] = []
   readonly #arrivals = new ConditionWatchers()
-  tape: ScriptedTape
 
-  private constructor(server: Server, tape: ScriptedTape) {
+  private constructor(server: Server, tape: ExactTape) {
     this.#server = server
-    this.tape = tape
+    this.#relay = new ScriptedRelay(tape)
     server.on('request', (request, response) => this.#onRequest(request, response))
     server.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head))
   }
 
-  static async open(tape: ScriptedTape): Promise<ScriptedRelay> {
+  static async open(tape: ExactTape): Promise<RelaySockets> {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return new ScriptedRelay(server, tape)
+    return new RelaySockets(server, tape)
   }
 
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  get tape(): ExactTape {
+    return this.#relay.tape
+  }
+
+  set tape(tape: ExactTape) {
+    this.#relay.tape = tape
+  }
+
+  get connections(): readonly ScriptedConnection[] {
+    return this.#relay.connections
   }
 
   /** Waits for the next connection. Resolves to null if none arrives in time. */
@@ -55,10 +66,8 @@ export class ScriptedRelay {
   }
 
   #add(transport: ScriptedConnection['transport'], query: URLSearchParams, carrier: Carrier): void {
-    const connection = new ScriptedConnection(transport, query, carrier, () => this.tape)
-    if (this.#waiting.length >= WAITING_BOUND) return connection.cut()
-    this.connections.push(connection)
-    this.#waiting.push(connection)
+    if (this.#waiting.length >= WAITING_BOUND) return carrier.cut()
+    this.#waiting.push(this.#relay.connect(transport, query, carrier))
     this.#arrivals.notify()
   }
 
@@ -84,36 +93,8 @@ export class ScriptedRelay {
       const transport = format === 'ndjson' ? 'ndjson' : 'sse'
       return this.#add(transport, withLastEventId(searchParams, request), responseCarrier(response, transport))
     }
-    if (pathname === '/v1/events' && searchParams.get('format') === 'ndjson') return this.#export(searchParams, response)
-    response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify(this.#answer(pathname, searchParams)))
-  }
-
-  #export(query: URLSearchParams, response: ServerResponse): void {
-    const events = this.#eventsOf(query)
-    const [after, through] = [query.get('after') ?? this.tape.start, query.get('through') ?? this.tape.end]
-    const digest = lineDigest(events.map(({ id }) => id))
-    const receipt = { type: 'receipt', after, through, messages: events.length, digest }
-    response.setHeader('content-type', contentTypeOf('ndjson'))
-    for (const line of query.get('receipt') === 'true' ? [...events, receipt] : events) response.write(`${JSON.stringify(line)}\n`)
-    response.end()
-  }
-
-  #eventsOf(query: URLSearchParams): readonly Update[] {
-    const { tape } = this
-    const types = query.get('types')?.split(',')
-    const isUpTo = (id: string) => Number(id.split('.')[1]) <= Number((query.get('through') ?? tape.end).split('.')[1])
-    return tape.after(query.get('after') ?? tape.start).filter(({ id, type }) => isUpTo(id) && types?.includes(type) !== false)
-  }
-
-  /** Answers the requests by which a client fills a gap or draws a page. */
-  #answer(pathname: string, query: URLSearchParams): object {
-    const { tape } = this
-    if (pathname === '/v1/snapshot') return { as_of: tape.end, snapshots: [tape.snapshot(tape.end)], rejected: [] }
-    if (pathname === '/v1/status')
-      return { demo: false, source: 'pendingLogs', tape: { epoch: tape.epoch, oldest: tape.start, end: tape.end, durable: true } }
-    if (pathname === '/v1/events') return { events: this.#eventsOf(query), next: null }
-    return new Refusal(404, 'unknown_path', 'The scripted relay does not serve this path.').record
+    const { status, contentType, body } = this.#relay.answer(pathname, searchParams)
+    response.writeHead(status, { 'content-type': contentType }).end(body)
   }
 }
 
@@ -128,3 +109,52 @@ function subscriptionOf(text: string): URLSearchParams {
   const fields = Object.entries(parseJson(text) ?? {}).filter(([, value]) => value !== null)
   return new URLSearchParams(Object.fromEntries(fields.map(([name, value]) => [name, String(value)])))
 }
+
+function webSocketCarrier(
+  upgrade: (accepted: (webSocket: WebSocket) => void) => void,
+  socket: Duplex,
+  onFirstMessage: (text: string) => void,
+): Carrier {
+  let webSocket: WebSocket | null = null
+  const accept = () => {
+    if (webSocket || socket.destroyed) return
+    upgrade((accepted) => {
+      webSocket = accepted
+      webSocket.on('error', () => accepted.terminate())
+      webSocket.once('message', (data) => onFirstMessage(String(data)))
+    })
+  }
+  return {
+    accept,
+    send: (text) => webSocket?.send(text),
+    close: (code, reason) => {
+      accept()
+      webSocket?.close(code, reason)
+    },
+    cut: () => socket.destroy(),
+    refuse: (status, body, headers) => {
+      if (webSocket) return webSocket.terminate()
+      const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+      socket.end(
+        `HTTP/1.1 ${status} Refused\r\nconnection: close\r\n${lines.join('')}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      )
+    },
+    onClose: (callback) => socket.on('close', callback),
+  }
+}
+
+const responseCarrier = (response: ServerResponse, transport: 'sse' | 'ndjson'): Carrier => ({
+  accept: () => {
+    response.writeHead(200, { 'content-type': contentTypeOf(transport), 'cache-control': 'no-cache, no-transform' })
+    response.flushHeaders()
+    response.write(formatOf(transport).preface(RETRY_MS))
+  },
+  send: (text) => response.write(framings[transport](JSON.parse(text), text)),
+  close: () => response.end(),
+  cut: () => response.destroy(),
+  refuse: (status, body, headers) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers })
+    response.end(body)
+  },
+  onClose: (callback) => response.on('close', callback),
+})

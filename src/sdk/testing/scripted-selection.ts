@@ -1,0 +1,57 @@
+import { followedKeys } from '../generated/key-life.ts'
+import type { AmendMessage, Update } from '../generated/messages.ts'
+import { filterParameters, namedTypes } from '../generated/names.ts'
+import type { ScriptedTape } from './scripted-tape.ts'
+
+/** Messages that a query selects, by the rules of the contract. */
+export class ScriptedSelection {
+  readonly types: readonly string[] | null
+  readonly #tape: () => ScriptedTape
+  readonly #query: URLSearchParams
+
+  constructor(query: URLSearchParams, tape: () => ScriptedTape) {
+    const types = query.get('types')
+    this.types = types === null || types === '*' ? null : types.split(',')
+    this.#query = query
+    this.#tape = tape
+  }
+
+  get hasValueFilter(): boolean {
+    return filterParameters.some(([, name]) => this.#query.has(name))
+  }
+
+  /** Symbols of the tape, and what the tape does not have. */
+  get symbols(): { readonly known: readonly string[]; readonly unknown: readonly string[] } {
+    const { symbols } = this.#tape()
+    const given = this.#query.get('symbols') ?? '*'
+    if (given === '*') return { known: symbols, unknown: [] }
+    const { known = [], unknown = [] } = Object.groupBy(given.split(','), (symbol) =>
+      symbols.includes(symbol) ? 'known' : 'unknown',
+    )
+    return { known, unknown }
+  }
+
+  has(message: Update): boolean {
+    if (message.symbol !== '*' && !this.symbols.known.includes(message.symbol)) return false
+    if (message.type === 'amend' && this.#matches(message.update)) return true
+    const facts = followedKeys(message).map((key) => this.#tape().factOf(key))
+    if (facts.some((fact) => fact && this.#matches(fact))) return true
+    const isOfOther = facts.length > 0 && message.type !== 'seal' && this.hasValueFilter
+    return !isOfOther && this.#matches(message)
+  }
+
+  #matches(message: Update | AmendMessage['update']): boolean {
+    const isNamed = this.types ? this.types.includes(message.type) : this.#query.has('types') || !namedTypes.includes(message.type)
+    if (!isNamed || !('shares' in message)) return isNamed
+    const { reference_value, shares, from, to } = message
+    const accounts = this.#query.get('account')?.split(',')
+    return (
+      isAtLeast(reference_value, this.#query.get('min_value')) &&
+      isAtLeast(shares, this.#query.get('min_shares')) &&
+      (!accounts || accounts.includes(from) || accounts.includes(to))
+    )
+  }
+}
+
+const isAtLeast = (value: string | null, least: string | null): boolean =>
+  least === null || (value !== null && Number(value) >= Number(least))
