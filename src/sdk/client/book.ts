@@ -214,7 +214,7 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
 type PoolQuote = NonNullable<StockState['quote']>
 
 /** Replaces the quote of its pool. The deepest pool with a price comes first. If none has a price, the order stays. */
-function withQuote(before: readonly PoolQuote[], quote: PoolQuote): Pick<StockState, 'quote' | 'quotes'> {
+export function withQuote(before: readonly PoolQuote[], quote: PoolQuote): Pick<StockState, 'quote' | 'quotes'> {
   const byPool = new Map([...before, quote].map((each) => [each.venue.pool, each]))
   const quotes = [...byPool.values()].sort((a, b) => depthOf(b) - depthOf(a)).slice(0, POOLS_BOUND)
   return { quote: quotes[0] ?? null, quotes }

@@ -6,6 +6,6 @@ export { connect, type RelayClient, type RequestOptions, type SnapshotCut } from
 export { ConnectionError, RelayError, StocktapeError } from './errors.ts'
 export type { HistoryOptions } from './history-reader.ts'
 export { comparePositions } from './position-order.ts'
-export { type Basis, basisOf, premium } from './premium.ts'
+export { type Basis, basisOf, mainQuotes, premium } from './premium.ts'
 export type * from './stream-types.ts'
 export type { Updates } from './update-stream.ts'

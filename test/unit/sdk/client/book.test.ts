@@ -1,6 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { book, type StockState } from '../../../../src/sdk/client/book.ts'
+import { mainQuotes } from '../../../../src/sdk/client/premium.ts'
 import type { StreamItem } from '../../../../src/sdk/client/stream-types.ts'
+import type { QuoteMessage } from '../../../../src/sdk/generated/messages.ts'
 import { gap } from './fake-relay.ts'
 
 const A = '0xa'
@@ -55,6 +57,26 @@ function bookOf(...messages: readonly object[]) {
 }
 
 const stagesOf = (state: StockState | undefined) => state?.movements.map(({ key, stage, type }) => `${key} ${type} ${stage}`)
+
+it('the main pool over time is the deepest one with a price at each time', () => {
+  const prices: readonly (readonly [pool: string, price: string | null, depth: string | null, state?: string])[] = [
+    ['0x1', '10', '5'],
+    ['0x2', '11', '4'],
+    ['0x2', '12', '6'],
+    ['0x1', '13', '5'],
+    ['0x2', null, null, 'empty'],
+    ['0x1', '14', '5'],
+  ]
+  const quotes = prices.map((given, second) => ({ ...quoteOf(...given), time: `T${second}` }) as unknown as QuoteMessage)
+  expect(mainQuotes(quotes).map(({ venue, price, time }) => [venue.pool, price, time])).toEqual([
+    ['0x1', '10', 'T0'],
+    ['0x1', '10', 'T1'],
+    ['0x2', '12', 'T2'],
+    ['0x2', '12', 'T3'],
+    ['0x1', '13', 'T4'],
+    ['0x1', '14', 'T5'],
+  ])
+})
 
 describe('a book', () => {
   it.each<[string, readonly object[], object]>([
