@@ -67,7 +67,7 @@ it('the tail command reports a mistake in one line, with code 2, and a relay tha
       /^stocktape tail: http[^\n]* cannot be reached[^\n]*ECONNREFUSED[^\n]* stocktape serve [^\n]*\n$/,
       1,
     ],
-    [['AAPLc', '--url', 'relay'], /^stocktape tail: relay is not the URL of a relay: [^\n]*\n$/, 2],
+    [['AAPLc', '--url', 'relay'], /^stocktape tail: relay must begin with http:\/\/ or https:\/\/\n$/, 2],
     [['AAPLc', '--url', keyed.relay.url], /^stocktape tail: the relay requires an API key: use --key or STOCKTAPE_KEY\n$/, 2],
     [['AAPLc', '--party', '0x12'], /^stocktape tail: '--party' is now '--account'\n$/, 2],
     [[], /^stocktape tail: name at least one symbol, or \* for all\n$/, 2],
