@@ -13,6 +13,8 @@ const UNREAD_HEAD_MS = 10_000
 const UNANSWERED_CHECK_MS = 1_000
 /** Heads are polled once so many polled heads in a row were newer than the pushed one. */
 const POLLED_AHEAD_BOUND = 2
+/** Heads are polled while no new one is pushed for this long. Pushes may be lost, and a chain rarely stands still. */
+const PUSH_PAUSE_MS = 5_000
 /** The link reconnects if its heads stand still for this long while the chain gains more than this many blocks. */
 const STALE_LINK_MS = 30_000
 const STALE_LINK_BLOCKS = 5
@@ -53,7 +55,8 @@ function pollReasonOf({ link, trust }: SourceState): SourceReason {
 /** The poll that is due: the pending block with or without its logs, or the head alone. */
 export function duePoll(state: SourceState, at: number): 'pending_logs' | 'pending' | 'head' | null {
   if (at - state.pendingPolledAt >= pendingIntervalMs(state)) return isPushing(state) ? 'pending' : 'pending_logs'
-  return at - state.headPolledAt >= (areHeadsPushed(state) ? state.silenceMs : 0) ? 'head' : null
+  const isPushed = areHeadsPushed(state) && at - (state.linkHead?.at ?? 0) < PUSH_PAUSE_MS
+  return at - state.headPolledAt >= (isPushed ? state.silenceMs : 0) ? 'head' : null
 }
 
 /** Whether to ask for the head while another request hangs. */

@@ -315,6 +315,7 @@ describe('what is polled', () => {
   it.each([
     ['is subscribed and not pushed yet', { ...heads, isPushed: false }],
     ['was older than a polled one twice', { ...heads, polledAhead: 2 }],
+    ['was pushed five seconds ago', { ...heads, at: AT - 5_000 }],
   ])('includes the head while it %s', (_, linkHead) => {
     expect(duePoll(started({ link: 'pushing', trust: 'proven', linkHead }), AT)).toBe('head')
   })
