@@ -59,7 +59,7 @@ export function boardHandlers(settings: BoardSettings, folder = builtBoard) {
     if (file) return sendFile(c, file, assetHeaders)
     // The refusal is not cached, because during a deployment another process may already have this file.
     c.header('cache-control', 'no-store')
-    return sendRefusal(c, unknownPath)
+    return sendRefusal(c, unknownPath(c.req.path))
   }
   return { home, asset }
 }

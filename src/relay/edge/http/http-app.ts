@@ -113,7 +113,7 @@ export function openApp(options: Options): Hono<Env> {
   })
   register(app, others)
   refuseOtherMethods(app, served)
-  app.notFound((c) => sendRefusal(c, refusals.unknownPath))
+  app.notFound((c) => sendRefusal(c, refusals.unknownPath(c.req.path)))
   app.onError((failure, c) => {
     if (failure instanceof Refusal) return sendRefusal(c, failure)
     context.log('request_failed', { path: c.req.path, reason: String(failure) })

@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import type { Refusal } from '../../../protocol/refusal.ts'
 import { routes } from '../../../protocol/routes.ts'
 import { internalError, unknownPath } from '../limits/refusals.ts'
 import { refusalHeaders } from '../transport/send-refusal.ts'
@@ -14,8 +15,9 @@ type MetricsPort = { readonly host: string; readonly port: number; readonly text
 /** Serves the metrics, and nothing else, to everybody who reaches the port. It is open until the process ends. */
 export async function openMetricsPort({ text, ...address }: MetricsPort): Promise<void> {
   const server = createServer(BOUNDS_MS, ({ method = '', url = '' }, outgoing) => {
-    const refuse = ({ code, record }: typeof unknownPath) => outgoing.writeHead(code, refusalHeaders).end(JSON.stringify(record))
-    if (!['GET', 'HEAD'].includes(method) || url.split('?')[0] !== routes.metrics.path) return void refuse(unknownPath)
+    const refuse = ({ code, record }: Refusal) => outgoing.writeHead(code, refusalHeaders).end(JSON.stringify(record))
+    const [path = ''] = url.split('?')
+    if (!['GET', 'HEAD'].includes(method) || path !== routes.metrics.path) return void refuse(unknownPath(path))
     text().then(
       (body) => outgoing.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }).end(body),
       () => refuse(internalError),

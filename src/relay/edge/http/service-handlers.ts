@@ -35,7 +35,7 @@ export const serviceHandlers = (reports: ServiceReports): Handlers<'socket' | 's
   metrics: async (c) => {
     const { incoming } = c.env
     const { metrics, metricsToken } = reports
-    if (metrics === null) throw unknownPath
+    if (metrics === null) throw unknownPath(c.req.path)
     const isLocal =
       loopbackAddresses.has(incoming.socket.remoteAddress ?? '') && !foreignHeaders.some((name) => name in incoming.headers)
     if (!isLocal && !(metricsToken !== undefined && hasBearerToken(incoming, metricsToken))) throw metricsForbidden

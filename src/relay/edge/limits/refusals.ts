@@ -9,6 +9,7 @@ const [SOON_RETRY_MS, OVERLOAD_RETRY_MS] = [2_000, 30_000]
 export const HEADERS_BOUND = 50
 /** Limit of the characters of a name in the path that a refusal repeats. */
 const NAME_BOUND_CHARS = 40
+const PATH_BOUND_CHARS = 100
 
 /** Times after which a browser's EventSource retries, by the reason of a temporary refusal. Any other refusal ends its stream. */
 export const browserRetryMs: Readonly<Record<string, number>> = {
@@ -49,7 +50,7 @@ export const internalError = new Refusal(500, 'internal', 'Something failed on t
 export const apiKeyRequired = new Refusal(
   401,
   'unauthorized',
-  'This needs a key: as "Authorization: Bearer …", or as key=… in the URL.',
+  'This needs a valid API key: as the header "Authorization: Bearer …", in the message auth, or as key=… in the URL.',
 )
 export const forbiddenOrigin = new Refusal(403, 'forbidden', 'Pages of this origin may not connect here.')
 export const metricsForbidden = new Refusal(
@@ -58,7 +59,8 @@ export const metricsForbidden = new Refusal(
   'Metrics are served to this machine, and to others with METRICS_TOKEN as their bearer token.',
 )
 
-export const unknownPath = new Refusal(404, 'unknown_path', 'There is nothing at this path; /docs says what there is.')
+export const unknownPath = (path: string): Refusal =>
+  new Refusal(404, 'unknown_path', `There is nothing at ${path.slice(0, PATH_BOUND_CHARS)}; /docs says what there is.`)
 export const unknownWebSocketPath = (paths: readonly string[]): Refusal =>
   new Refusal(404, 'unknown_path', `There is no WebSocket at this path; they are at ${paths.join(' and ')}.`)
 export const onlyIngests = new Refusal(
