@@ -60,7 +60,7 @@ const subscribers = ['relay/relay.ts', 'relay/tape/jetstream/nats-stream.ts', 's
 /** The last one prints a program that reads it. */
 const environmentReaders = ['relay/serve.ts', 'tools', 'board/pages/program-for-filter.ts']
 /** Everything else is handed its clocks, so that nothing measures time with a clock that can be set. */
-const wallClockReaders = ['relay/relay.ts', 'devnet', 'tools/doctor', 'tools/tail', 'board', 'sdk/client/connect.ts']
+const wallClockReaders = ['relay/relay.ts', 'devnet', 'tools/doctor', 'tools/tail', 'board', 'sdk/client/connect.ts', 'sdk/testing']
 
 const FOLDER_BOUND_FILES = 20
 /** Folders of files that are no code of ours to find the way in. */

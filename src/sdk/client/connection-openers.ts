@@ -37,9 +37,8 @@ export const webSocketOpener =
 /** The reason of a close code begins with a word. */
 function endOf(code: number, text: string, http: Http): StocktapeError {
   const [reason] = text.split(' ')
-  return code < RELAY_CODES_FROM
-    ? http.errorOf('lost', `closed with ${code}`)
-    : new RelayError(code, { reason, message: `The relay has ended the connection: ${text || code}` })
+  const message = `closed with ${code} ${reason}`
+  return code < RELAY_CODES_FROM ? http.errorOf('lost', message) : new RelayError(code, { reason, message })
 }
 
 export const eventStreamOpener =
@@ -64,7 +63,7 @@ async function readEventStream(
     const { done, value } = await reader.read().catch((failure) => {
       throw http.errorOf('lost', failure)
     })
-    if (done) return http.errorOf('lost', 'the stream ended')
+    if (done) return http.errorOf('lost', null)
     const lines = (rest + value).split('\n')
     rest = String(lines.pop())
     for (const line of lines) {

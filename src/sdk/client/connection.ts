@@ -103,7 +103,7 @@ export class Connection {
     } catch {
       // `message` stays null, and the connection ends below.
     }
-    if (!message?.type) return void this.#end(this.#environment.http.errorOf('not_a_relay', 'no type'))
+    if (!message?.type) return void this.#end(this.#environment.http.errorOf('not_a_relay', null))
     switch (message.type) {
       case 'hello':
         this.#hasHello = true
@@ -113,6 +113,7 @@ export class Connection {
         break
       case 'heartbeat':
         this.#attempts = 0
+        this.#handlers.onState({ attempts: 0 })
         break
       case 'bye':
         this.#retryMs = message.retry_ms

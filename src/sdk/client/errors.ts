@@ -35,9 +35,9 @@ export type ErrorBody = { readonly [Field in 'message' | 'reason' | 'details']?:
 const failures = {
   bad_url: 'must begin with http:// or https://',
   no_key: 'has no key: its function failed',
-  unreachable: 'cannot be reached: check host and port',
-  timeout: 'does not answer: check host and port',
-  not_a_relay: 'is not a relay: check host, port and path',
+  unreachable: 'cannot be reached: check scheme, host and port',
+  timeout: 'does not answer: check scheme, host and port',
+  not_a_relay: 'is not a relay: check port and path',
   unavailable: 'is unavailable',
   lost: 'has ended the connection',
   silent: 'is silent',

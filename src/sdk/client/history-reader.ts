@@ -32,7 +32,7 @@ export async function* readBackfill(http: Http, path: string, signal: AbortSigna
   yield* readPages(http, pathname, searchParams, undefined, signal)
   // The relay may have deleted messages of the range while the pages were read.
   const { tape } = await http.get<ServiceStatus>('/v1/status', undefined, signal)
-  if (!isNotAfter(tape.oldest, from)) throw new Error(`deleted up to ${tape.oldest}`)
+  if (!isNotAfter(tape.oldest, from)) throw new Error('messages are missing')
 }
 
 /** Reads small exports, one after another, each with a receipt. The relay gives no receipt for the newest messages of a range. */

@@ -89,7 +89,7 @@ export type StreamState = {
   readonly error: Pick<StocktapeError, 'code' | 'reason' | 'message'> | null
   /** Time of the next attempt. */
   readonly retryAt: Date | null
-  /** Attempts since the stream was last live. */
+  /** Connections in a row that failed or ended. A heartbeat ends the row. */
   readonly attempts: number
 }
 

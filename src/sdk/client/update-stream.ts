@@ -154,7 +154,7 @@ export class UpdateStream implements Updates<StreamItem> {
       }
       case 'live': {
         this.#awaitsSnapshots = false
-        this.#setState({ phase: 'live', error: null, attempts: 0 })
+        this.#setState({ phase: 'live', error: null })
         const loss = this.#proof.receiveLive(message.replayed, message.id)
         this.#enqueue(null, this.#verify(message, this.#proof.replayed))
         return this.#prove(loss, message.id)

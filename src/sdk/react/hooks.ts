@@ -42,7 +42,11 @@ export function useStock(symbol: string, options: Pick<TapeSelection, 'enabled'>
 export function useTape<Type extends Update['type'] = Update['type']>(
   selection: TapeSelection<Type> | string | readonly string[],
 ): TapeView<Type> {
-  const text = JSON.stringify('symbols' in Object(selection) ? selection : { symbols: selection })
+  // A Date that is made at each rendering is another one each minute, and not each time.
+  const text = JSON.stringify((selection as TapeSelection).symbols ? selection : { symbols: selection }).replace(
+    /\d\d\.\d{3}Z/,
+    '00Z',
+  )
   const [union, read] = useMemo(() => {
     const selected: TapeSelection<Type> = JSON.parse(text)
     const union = unionOf(selected)
@@ -88,9 +92,10 @@ function newTape(relay: ProvidedRelay): SharedTape {
   const { url = '/', options, initialSnapshots } = relay
   // A server has no location, and sends nothing.
   const page = (globalThis as { readonly location?: URL }).location?.href ?? 'http://page'
-  const client = relay.client ?? connect(new URL(url, page), options)
+  const resolved = new URL(url, page)
+  const client = relay.client ?? connect(resolved, options)
   return new SharedTape(
-    (tape) => new TabGroup(`stocktape 2 ${client.url} ${nameOf(relay)}`, tape, client),
+    (tape) => new TabGroup(`stocktape 2 ${relay.client?.url ?? resolved} ${nameOf(relay)}`, tape, client),
     initialSnapshots?.snapshots,
   )
 }

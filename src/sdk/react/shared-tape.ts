@@ -1,15 +1,7 @@
-import {
-  book,
-  comparePositions,
-  type SnapshotMessage,
-  type StockState,
-  type StreamItem,
-  type StreamState,
-  type Update,
-} from '../client/index.ts'
+import { book, type SnapshotMessage, type StockState, type StreamItem, type StreamState, type Update } from '../client/index.ts'
 import { isNotAfter } from '../client/position-order.ts'
 import { selectsStock, type TapeUnion, unionOf, unite } from './tape-selection.ts'
-import { emptyState, type TapeFeed, type TapeMemory, type TapeState } from './tape-state.ts'
+import { emptyState, inOrder, type TapeFeed, type TapeMemory, type TapeState } from './tape-state.ts'
 
 /** Time that the connection stays open after the last component unmounts, since another component may mount soon. */
 const RELEASE_GRACE_MS = 2_000
@@ -68,7 +60,8 @@ export class SharedTape implements TapeMemory {
     this.#book.apply(item)
     if (item.type === 'snapshot') for (const update of past) if (update.address === item.address) this.#book.apply(update)
     this.#setFeed({ position: later(item.id, feed.position) })
-    if ('prev' in item) return this.change({ recent: [...recent.slice(1 - UPDATES_BOUND), item] })
+    // Each update removes the oldest one, or several while a past that was read exceeds the limit. Views keep what they show.
+    if ('prev' in item) return this.change({ recent: [...recent.slice(recent.length / UPDATES_BOUND), item] })
     if (item.type !== 'gap') return
     this.#setFeed({ gaps: feed.gaps + 1, lastGap: item })
     // Snapshots follow a gap only if the relay reported it. The client itself found a gap with the reason `missed`.
@@ -81,7 +74,7 @@ export class SharedTape implements TapeMemory {
 
   takePast(updates: readonly Update[], failures: TapeState['failures']): readonly Update[] {
     const recent = inOrder([...updates, ...this.#state.recent])
-    this.change({ recent: recent.slice(-UPDATES_BOUND), failures })
+    this.change({ recent, failures })
     return recent
   }
 
@@ -129,10 +122,6 @@ export class SharedTape implements TapeMemory {
     this.#book = book(undefined, { movements: MOVEMENTS_BOUND, states })
   }
 }
-
-/** Returns each update once, in the order of the tape. */
-const inOrder = (updates: readonly Update[]): readonly Update[] =>
-  [...new Map(updates.map((update) => [update.id, update])).values()].sort((a, b) => comparePositions(a.id, b.id) ?? 0)
 
 /** Returns the later of two positions, because a filled message may be older than the newest one. */
 const later = (a: string | null, b: string | null): string | null => (a && !(b && isNotAfter(a, b)) ? a : b)

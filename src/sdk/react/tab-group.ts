@@ -47,14 +47,8 @@ export class TabGroup {
   #join(): void {
     this.#channel = new BroadcastChannel(this.#name)
     this.#channel.onmessage = ({ data }: { data: TabMessage }) => this.#receive(data)
-    this.#request(
-      this.#lockOf(this.#tab),
-      this.#holding(() => this.#post({ union: this.#union })),
-    )
-    this.#request(
-      this.#name,
-      this.#holding(() => this.#lead()),
-    )
+    this.#request(this.#lockOf(this.#tab), true, () => this.#post({ union: this.#union }))
+    this.#request(this.#name, true, () => this.#lead())
   }
 
   #lead(): void {
@@ -79,7 +73,7 @@ export class TabGroup {
 
   #receiveUnion(tab: number, union: TapeUnion): void {
     if (!this.#others.has(tab)) {
-      this.#request(this.#lockOf(tab), () => {
+      this.#request(this.#lockOf(tab), false, () => {
         this.#others.delete(tab)
         this.#wantAll()
       })
@@ -101,19 +95,15 @@ export class TabGroup {
     return `${this.#name} ${tab}`
   }
 
-  /** Keeps a lock that is granted until this tab leaves the group. */
-  #holding(onGranted: () => void) {
+  /** `isKept`: the lock is held until this tab leaves the group. */
+  #request(lock: string, isKept: boolean, onGranted: () => void): void {
     const { signal } = this.#end
-    return async () => {
+    const hold = async () => {
       if (signal.aborted) return
       onGranted()
-      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      if (isKept) await new Promise((resolve) => signal.addEventListener('abort', resolve))
     }
-  }
-
-  #request(lock: string, onGranted: () => void | Promise<void>): void {
-    const { signal } = this.#end
-    navigator.locks.request(lock, { signal }, onGranted).catch(() => {
+    navigator.locks.request(lock, { signal }, hold).catch(() => {
       // A page may be forbidden to use locks: then it reads a stream of its own.
       if (!signal.aborted && !this.#stream) this.#lead()
     })

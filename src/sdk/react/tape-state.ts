@@ -1,4 +1,4 @@
-import type { Gap, StockState, StreamItem, StreamState, Update } from '../client/index.ts'
+import { comparePositions, type Gap, type StockState, type StreamItem, type StreamState, type Update } from '../client/index.ts'
 import { initialState } from '../client/stream-types.ts'
 import { type TapeUnion, unite } from './tape-selection.ts'
 
@@ -27,6 +27,10 @@ export const emptyState: TapeState = {
   isComplete: true,
   failures: {},
 }
+
+/** Returns each update once, in the order of the tape. */
+export const inOrder = <Item extends Update>(updates: readonly Item[]): readonly Item[] =>
+  [...new Map(updates.map((update) => [update.id, update])).values()].sort((a, b) => comparePositions(a.id, b.id) ?? 0)
 
 /** A tape as the stream changes it. */
 export type TapeMemory = {

@@ -1,7 +1,7 @@
 import type { MovementState, StockState, Update } from '../client/index.ts'
 import { followedKeys } from '../generated/key-life.ts'
 import { covers, defaultTypes, selectsStock, type TapeSelection, type TapeUnion } from './tape-selection.ts'
-import type { TapeFeed, TapeState } from './tape-state.ts'
+import { inOrder, type TapeFeed, type TapeState } from './tape-state.ts'
 
 /**
  * The result of a hook. `loading`: the data is not complete yet. `unknown`: the relay does not know the symbols. `failed`: the
@@ -80,12 +80,13 @@ function dataOf<Type extends Update['type']>(
   )
   const movements = matching
     .flatMap((ofStock) => ofStock.filter(hasType).slice(0, limit))
-    .sort((a, b) => Number(a.time < b.time) - Number(a.time > b.time))
+    .sort((a, b) => b.time.localeCompare(a.time))
     .slice(0, limit)
   const addresses = new Set<string | null>([null, ...stocks.map(({ address }) => address)])
   const isFiltered = stage === 'sealed' || (minValue ?? minShares ?? account) !== undefined
   const keys = isFiltered && new Set(matching.flat().map(({ key }) => key))
-  const updates = tape.recent
+  // The tape may have forgotten updates that the view shows.
+  const updates = inOrder([...before.updates.toReversed(), ...tape.recent])
     .filter((update): update is Extract<Update, { type: Type }> => {
       const followed = followedKeys(update)
       const isSelected =

@@ -1,5 +1,5 @@
 import type { ErrorMessage, GapMessage, Message, SubscribedMessage, Update } from '../generated/messages.ts'
-import { ScriptedSelection } from './scripted-selection.ts'
+import { rejectedOf, ScriptedSelection } from './scripted-selection.ts'
 import { digestOf, HEARTBEAT_S, type ScriptedTape } from './scripted-tape.ts'
 
 /** The body of a refusal. */
@@ -146,7 +146,7 @@ export class ScriptedConnection {
     return {
       ...{ type: 'subscribed', id, symbols: symbols.known, types: types ?? ['*'], stage: 'preconfirmed' },
       ...{ min_value: filter('min_value'), min_shares: filter('min_shares'), account: filter('account')?.split(',') ?? null },
-      rejected: symbols.unknown.map((symbol) => ({ symbol, reason: 'unknown_symbol', suggest: [] })),
+      rejected: rejectedOf(symbols.unknown),
       resume: id === null ? 'gap' : this.since === null ? 'none' : 'full',
     }
   }

@@ -1,7 +1,7 @@
 import { statusExample } from '../generated/examples.ts'
 import type { Receipt, ServiceStatus, Update } from '../generated/messages.ts'
 import { type Carrier, type ClientTransport, ScriptedConnection } from './scripted-connection.ts'
-import { ScriptedSelection } from './scripted-selection.ts'
+import { rejectedOf, ScriptedSelection } from './scripted-selection.ts'
 import { digestOf, type ScriptedTape } from './scripted-tape.ts'
 
 type ScriptedAnswer = { readonly status: number; readonly contentType: string; readonly body: string }
@@ -27,10 +27,10 @@ export class ScriptedRelay<Tape extends ScriptedTape = ScriptedTape> {
   answer(pathname: string, query: URLSearchParams): ScriptedAnswer {
     const { tape } = this
     const { known, unknown } = new ScriptedSelection(query, () => tape).symbols
-    if (unknown.length > 0) return refusalOf(404, 'unknown_symbol', `The relay does not know ${unknown.join(', ')}.`)
+    if (known.length === 0) return refusalOf(404, 'unknown_symbol', `The relay does not know ${unknown.join(', ')}.`)
     if (pathname === '/v1/snapshot') {
       const snapshots = known.map((symbol) => tape.snapshot(symbol, tape.end))
-      return jsonOf({ as_of: tape.end, snapshots, rejected: [] })
+      return jsonOf({ as_of: tape.end, snapshots, rejected: rejectedOf(unknown) })
     }
     if (pathname === '/v1/events') return query.get('format') === 'ndjson' ? this.#export(query) : this.#page(query)
     if (pathname !== '/v1/status') return refusalOf(404, 'unknown_path', 'The scripted relay does not serve this path.')

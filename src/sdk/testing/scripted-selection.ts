@@ -1,5 +1,5 @@
 import { followedKeys } from '../generated/key-life.ts'
-import type { AmendMessage, Update } from '../generated/messages.ts'
+import type { AmendMessage, SubscribedMessage, Update } from '../generated/messages.ts'
 import { filterParameters, namedTypes } from '../generated/names.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
 
@@ -52,6 +52,10 @@ export class ScriptedSelection {
     )
   }
 }
+
+/** Symbols that the relay does not know, as `subscribed` and an answer of snapshots name them. */
+export const rejectedOf = (unknown: readonly string[]): SubscribedMessage['rejected'] =>
+  unknown.map((symbol) => ({ symbol, reason: 'unknown_symbol', suggest: [] }))
 
 const isAtLeast = (value: string | null, least: string | null): boolean =>
   least === null || (value !== null && Number(value) >= Number(least))

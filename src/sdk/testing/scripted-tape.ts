@@ -73,24 +73,20 @@ export class ScriptedTape {
     this.#deleted = this.#messages.length
   }
 
-  /** Writes a message. It is that of the contract's example, but for the given fields, its place on the tape and on the chain. */
+  /** Writes a message. It is the example of the contract, but for the given fields, its time, and its place on tape and chain. */
   write<Type extends Update['type']>(type: Type, given: GivenFields<Type> = {}): MessageOf<Type> {
-    const example: Update = examples[type]
+    const example: Update | undefined = examples[type]
+    if (!example) throw new Error(`there is no message of the type ${type}`)
+    const { time = new Date().toISOString() } = given
     const isOfAll = example.symbol === '*'
     const symbol = isOfAll ? '*' : (given.symbol ?? SYMBOL)
     const address = isOfAll ? null : this.#stateOf(symbol).address
     const channel = `${address} ${type}`
     const id = this.#positionAt(this.#messages.length + 1)
-    const envelope = { type, id, prev: this.#lastIds.get(channel) ?? null, symbol, address, time: example.time }
-    const place = 'tx' in example ? this.#nextPlace() : {}
-    const message = {
-      ...envelope,
-      ...example,
-      ...place,
-      ...given,
-      ...envelope,
-      time: given.time ?? example.time,
-    } as never as Update
+    const envelope = { type, id, prev: this.#lastIds.get(channel) ?? null, symbol, address, time }
+    const place = 'tx' in example ? this.#nextPlace(time) : {}
+    const ingest = 'ingest' in example && { ingest: { ...example.ingest, received_at: time, published_at: time } }
+    const message = { ...envelope, ...example, ...ingest, ...place, ...given, ...envelope } as never as Update
     this.#lastIds.set(channel, id)
     this.#messages.push(message)
     if ('tx' in message && message.key !== undefined && !this.#facts.has(message.key)) this.#facts.set(message.key, message)
@@ -113,8 +109,8 @@ export class ScriptedTape {
     })
   }
 
-  retract({ symbol, key, type, id, block }: ScriptedFact): MessageOf<'retract'> {
-    return this.write('retract', { symbol, key, fact_type: type, fact_id: id, block: { ...block, hash: SEALED_HASH } })
+  retract({ symbol, key, type, id, block }: ScriptedFact, given: GivenFields<'retract'> = {}): MessageOf<'retract'> {
+    return this.write('retract', { symbol, key, fact_type: type, fact_id: id, block: { ...block, hash: SEALED_HASH }, ...given })
   }
 
   amend<Fact extends ScriptedFact>(fact: Fact, changes: Partial<Fact>): MessageOf<'amend'> {
@@ -165,10 +161,10 @@ export class ScriptedTape {
     return state
   }
 
-  #nextPlace() {
+  #nextPlace(timestamp: string) {
     this.#transactions += 1
     const hash = `0x${this.#transactions.toString(16).padStart(64, '0')}`
-    const block = { ...BLOCK, number: this.#blockNumber, hash: null }
+    const block = { number: this.#blockNumber, hash: null, timestamp }
     return { key: `${block.number}-${hash}-0`, block, tx: { hash, index: 0, log_index: 0 }, stage: 'preconfirmed', late: false }
   }
 }

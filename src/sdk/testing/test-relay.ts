@@ -60,8 +60,8 @@ export class TestRelay {
     return this.#send(this.#relay.tape.seal(...facts))
   }
 
-  retract(fact: ScriptedFact): MessageOf<'retract'> {
-    return this.#send(this.#relay.tape.retract(fact))
+  retract(fact: ScriptedFact, fields?: GivenFields<'retract'>): MessageOf<'retract'> {
+    return this.#send(this.#relay.tape.retract(fact, fields))
   }
 
   amend<Fact extends ScriptedFact>(fact: Fact, changes: Partial<Fact>): MessageOf<'amend'> {

@@ -367,6 +367,8 @@ const counter = ({ url }: DeployedRelay) => `
     feed: () => (useFeed().position ?? 'none'),
     unknown: () => useStock('NOPE').status,
     disabled: () => useTape({ symbols: 'AAPLc', enabled: false }).status,
+    date: () => useTape({ symbols: 'AAPLc', since: new Date(Date.now() - 3_600_000) }).status,
+    elsewhere: () => Object.values(useStock('AAPLc').error ?? {}).join(),
     book: () => useSyncExternalStore(stocks.subscribe, stocks.all).map(({ symbol }) => symbol).join(),
   }
   const Counted = ({ name }) => {
@@ -374,7 +376,11 @@ const counter = ({ url }: DeployedRelay) => `
     return <p id={name}>{components[name]()}</p>
   }
   createRoot(document.getElementById('root')).render(
-    <StocktapeProvider url="${url}">{Object.keys(components).map((name) => <Counted key={name} name={name} />)}</StocktapeProvider>,
+    Object.keys(components).map((name) => (
+      <StocktapeProvider key={name} url={name === 'elsewhere' ? 'ftp://elsewhere' : '${url}'}>
+        <Counted name={name} />
+      </StocktapeProvider>
+    )),
   )`
 
 it('a page paints its past first, and a message of one stock renders nothing of another', async (test) => {
@@ -393,6 +399,8 @@ it('a page paints its past first, and a message of one stock renders nothing of 
     shows('appleStock', 'ready'),
     shows('unknown', 'unknown'),
     shows('disabled', 'disabled'),
+    shows('date', 'ready'),
+    shows('elsewhere', 'bad_url,bad_url,ftp://elsewhere/ must begin with http:// or https://'),
     shows('book', /AAPLc.*TSLAc|TSLAc.*AAPLc/),
   ])
   const rendersOf = (): Promise<Record<string, number>> => page.evaluate('({ ...globalThis.renders })')

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { ConnectionError, RelayError, type StocktapeError } from '../../../../src/sdk/client/errors.ts'
 import type { RetryOptions } from '../../../../src/sdk/client/stream-types.ts'
-import { FakeRelay, hello, nav, type Reader, readFrom } from './fake-relay.ts'
+import { FakeRelay, heartbeat, hello, nav, type Reader, readFrom } from './fake-relay.ts'
 
 /** When each connection was opened, by which transport, while every one of them ends in the same way. */
 async function attemptsOf(relay: FakeRelay, ms: number, end: (relay: FakeRelay) => void) {
@@ -52,6 +52,22 @@ describe('a connection that ends', () => {
     expect(reader.stream.state).toMatchObject({ phase: 'waiting', attempts: attempts.length })
     await reader.stream.close()
     expect(relay.timerCount).toBe(0)
+  })
+
+  it('counts its attempts until a heartbeat, though it was live', async () => {
+    const { relay, reader } = await readFrom({}, 'websocket')
+    const counts: number[] = []
+    const count = () => counts.push(reader.stream.state.attempts)
+    relay.last.live('e.1').end()
+    await relay.skip()
+    relay.last.live('e.1', 'full')
+    count()
+    relay.last.end()
+    count()
+    await relay.skip()
+    relay.last.live('e.1', 'full').send(heartbeat('e.1', 0))
+    count()
+    expect(counts).toEqual([1, 2, 0])
   })
 
   it.each([

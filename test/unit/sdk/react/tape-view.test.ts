@@ -131,6 +131,27 @@ it('a view has its stored updates with their stages, each once, in the order of 
   expect(data.updates.map((update) => update.id)).toEqual(['k.2', 'a.1'])
 })
 
+it('a view keeps its updates, though the tape forgets them for those of others', () => {
+  const memory = memoryOf()
+  const selection: TapeSelection = { symbols: '*', types: ['nav'], since: '1h', limit: 2_000 }
+  memory.startUnion(unionOf(selection), false)
+  const navAt = (seq: number): Update =>
+    JSON.parse(JSON.stringify({ type: 'nav', id: `k.${seq}`, prev: null, address: apple, symbol: 'AAPLc' }))
+  const [first = 0, last = 0, others = 0] = [10, 1_009, 2_500]
+  memory.takePast(
+    Array.from({ length: 1_000 }, (_, nth) => navAt(first + nth)),
+    {},
+  )
+  memory.change({ isComplete: true })
+  const seen = view(memory, selection)
+  const transfer = { ...small, prev: null }
+  for (let nth = 1; nth <= others; nth += 1) memory.take(JSON.parse(JSON.stringify({ ...transfer, id: `k.${last + nth}` })))
+  memory.take(navAt(last + others + 1))
+  const ids = view(memory, selection, seen).data.updates.map(({ id }) => id)
+  expect([ids.length, ids[0], ids[1], ids.at(-1)]).toEqual([1_001, `k.${last + others + 1}`, `k.${last}`, `k.${first}`])
+  expect(memory.state.recent.length).toBeLessThanOrEqual(1_000)
+})
+
 it('a view whose stored updates cannot be read says why, and no other does', () => {
   const memory = memoryOf(small)
   const selection: TapeSelection = { symbols: '*', since: 'yesterday' }

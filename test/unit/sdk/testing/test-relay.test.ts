@@ -64,7 +64,7 @@ describe('a relay for tests', () => {
     const nav = relay.publish('nav')
     relay.publish('quote')
     if (!small || !large || !null_) throw new Error('three transfers')
-    relay.retract(small)
+    relay.retract(small, { reason: 'reorg' })
     const grown = relay.amend(null_, { shares: '9' })
     const retract = relay.retract(large)
     await expectReceived(...[large, nav, grown, retract].map(label))
@@ -191,7 +191,13 @@ describe('a relay for tests', () => {
     expect(await Array.fromAsync(client.history('AAPLc', { types: ['transfer'], order: 'desc', limit: 1 }))).toEqual(
       written.slice(2),
     )
+    expect(await Array.fromAsync(client.history(['AAPLc', 'MSFTc'], { types: ['nav'] }))).toEqual(written.slice(1, 2))
+    expect(await client.snapshots(['AAPLc', 'MSFTc'])).toMatchObject({
+      snapshots: [{ symbol: 'AAPLc' }],
+      rejected: [{ symbol: 'MSFTc' }],
+    })
     await expect(client.snapshot('MSFTc')).rejects.toMatchObject({ code: 404, reason: 'unknown_symbol' })
+    expect(() => relay.publish('navs' as 'nav')).toThrow('there is no message of the type navs')
     expect(() => relay.publish('nav', { symbol: 'MSFTc' })).toThrow('the tape has no token MSFTc; it has AAPLc')
   })
 })
