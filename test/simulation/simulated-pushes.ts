@@ -11,6 +11,7 @@ import { applyNodeTraits, falseTime, headerJson, type JsonObject } from './simul
 import { unlistedAddresses } from './simulated-tokens.ts'
 import { emit, hex, simulatedTx } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
+import type { VirtualClock } from './virtual-clock.ts'
 
 type LogsKind = 'pendingLogs' | 'logs'
 /** What a socket is subscribed to, and for which addresses. */
@@ -27,18 +28,26 @@ const YEAR_S = 31_536_000
 /** How much later a repeated push arrives at most. */
 const MAX_ECHO_MS = 5_000
 
-type Options = { readonly settings: Settings; readonly chain: SimulatedChain; readonly activeFaults: ActiveFaults }
+type Options = {
+  readonly settings: Settings
+  readonly chain: SimulatedChain
+  readonly activeFaults: ActiveFaults
+  readonly clock: Pick<VirtualClock, 'elapsedMs'>
+}
 
 /** What the node pushes over one socket, and what the network does to it. */
 export class SimulatedPushes {
   readonly #options: Options
   #count = 0
+  /** When the relay last connected. */
+  connectedAt = 0
 
   constructor(options: Options) {
     this.#options = options
   }
 
   pushesFor(subscriptions: Subscriptions): Observable<PushedSignal> {
+    this.connectedAt = this.#options.clock.elapsedMs
     return this.#options.chain.events.pipe(
       mergeMap((event) => this.#pushesOf(event, subscriptions)),
       mergeMap((push) => this.#withFaults(push)),

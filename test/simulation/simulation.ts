@@ -99,6 +99,7 @@ export class Simulation {
       chain: this.chain,
       list: this.list,
       tape: () => this.#judgedTape,
+      connectedAt: () => Math.max(...this.#endpoints.map(({ pushes }) => pushes.connectedAt)),
       wasOfUnnamedChainWithin: (ms) => this.rpc.wasOfUnnamedChainWithin(ms),
       violation: (law, detail) => this.violations.push({ law, at: clock.elapsedMs, detail }),
     }

@@ -15,6 +15,8 @@ export type LawContext = {
   readonly list: SimulatedList
   readonly activeFaults: ActiveFaults
   readonly clock: Pick<VirtualClock, 'elapsedMs' | 'now'>
+  /** When the relay last connected to a node that pushes: what an earlier connection pushed proves nothing about the new one. */
+  readonly connectedAt: () => number
   /** Whether another chain answered in the past `ms`, from an endpoint that did not tell the relay so. */
   readonly wasOfUnnamedChainWithin: (ms: number) => boolean
   /** The current tape. */

@@ -187,7 +187,7 @@ export class SourceStatusLaw implements Law {
   }
 
   onTick(): void {
-    const { violation, clock } = this.#context
+    const { violation, clock, connectedAt } = this.#context
     const status = this.#status
     if (status?.reason !== 'ok') return
     this.#checkSettling(status)
@@ -195,7 +195,7 @@ export class SourceStatusLaw implements Law {
     // With a node that hardly answers the relay receives little, and cannot know how much it misses.
     if (this.#isSlowed(QUIET_BOUND_MS + NOTICE_MS)) return
     // The source may have missed part of a block that had begun when it became `ok`.
-    const receivedAt = Math.max(this.#receivedAt, status.at)
+    const receivedAt = Math.max(this.#receivedAt, status.at, connectedAt())
     const since = receivedAt + HALF_OVER_MS
     const missed = this.#missed
       .slice(this.#missed.findLastIndex(({ at }) => at <= since) + 1)
