@@ -34,7 +34,7 @@ export type ErrorBody = { readonly [Field in 'message' | 'reason' | 'details']?:
 
 const failures = {
   bad_url: 'must begin with http:// or https://',
-  no_key: 'has no key: its function failed',
+  no_key: 'has no key',
   unreachable: 'cannot be reached: check scheme, host and port',
   timeout: 'does not answer: check scheme, host and port',
   not_a_relay: 'is not a relay: check port and path',

@@ -8,6 +8,8 @@ const RELEASE_GRACE_MS = 2_000
 /** Changes within this time cause one rendering. */
 const RENDER_INTERVAL_MS = 16
 const UPDATES_BOUND = 1_000
+/** Limit on the updates while pasts that were read exceed `UPDATES_BOUND`. */
+const PASTS_BOUND = 20_000
 /** Limit on the movements of one stock. */
 const MOVEMENTS_BOUND = 200
 
@@ -74,7 +76,7 @@ export class SharedTape implements TapeMemory {
 
   takePast(updates: readonly Update[], failures: TapeState['failures']): readonly Update[] {
     const recent = inOrder([...updates, ...this.#state.recent])
-    this.change({ recent, failures })
+    this.change({ recent: recent.slice(-PASTS_BOUND), failures })
     return recent
   }
 

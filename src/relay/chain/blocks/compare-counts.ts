@@ -14,7 +14,7 @@ export type CountedBlock = {
 type Comparison = {
   /** Blocks that have more logs now. */
   readonly incomplete: readonly number[]
-  /** Block up to which the answer counts as complete. A node that lags or cuts omits later ones. Null without logs, or if some are unreadable. */
+  /** Block up to which the answer is complete: a node that lags or cuts omits later ones. Null without logs, or if some are unreadable. */
   readonly readTo: number | null
 }
 

@@ -150,6 +150,9 @@ it('a view keeps its updates, though the tape forgets them for those of others',
   const ids = view(memory, selection, seen).data.updates.map(({ id }) => id)
   expect([ids.length, ids[0], ids[1], ids.at(-1)]).toEqual([1_001, `k.${last + others + 1}`, `k.${last}`, `k.${first}`])
   expect(memory.state.recent.length).toBeLessThanOrEqual(1_000)
+  const many = Array.from({ length: 21_000 }, (_, nth) => navAt(10_000 + nth))
+  memory.takePast(many, {})
+  expect(memory.state.recent).toEqual(many.slice(1_000))
 })
 
 it('a view whose stored updates cannot be read says why, and no other does', () => {
