@@ -103,7 +103,7 @@ export class Connection {
     } catch {
       // `message` stays null, and the connection ends below.
     }
-    if (!message?.type) return void this.#end(this.#environment.http.errorOf('not_a_relay', null))
+    if (!message?.type) return void this.#end(this.#environment.http.errorOf('not_a_relay', text))
     switch (message.type) {
       case 'hello':
         this.#hasHello = true
