@@ -1,17 +1,21 @@
 import { followedKeys } from '../generated/key-life.ts'
 import type { AmendMessage, SubscribedMessage, Update } from '../generated/messages.ts'
-import { filterParameters, namedTypes } from '../generated/names.ts'
+import { filterParameters, namedTypes, updateTypes } from '../generated/names.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
+
+const defaultTypes = updateTypes.filter((type) => !namedTypes.includes(type))
+const listOf = (text: string): readonly string[] => text.split(',').map((item) => item.trim())
 
 /** Messages that a query selects, by the rules of the contract. */
 export class ScriptedSelection {
+  /** Null for all types. */
   readonly types: readonly string[] | null
   readonly #tape: () => ScriptedTape
   readonly #query: URLSearchParams
 
   constructor(query: URLSearchParams, tape: () => ScriptedTape) {
     const types = query.get('types')
-    this.types = types === null || types === '*' ? null : types.split(',')
+    this.types = types === '*' ? null : types === null ? defaultTypes : listOf(types)
     this.#query = query
     this.#tape = tape
   }
@@ -22,13 +26,14 @@ export class ScriptedSelection {
 
   /** Symbols of the tape, and what the tape does not have. */
   get symbols(): { readonly known: readonly string[]; readonly unknown: readonly string[] } {
-    const { symbols } = this.#tape()
-    const given = this.#query.get('symbols') ?? '*'
-    if (given === '*') return { known: symbols, unknown: [] }
-    const { known = [], unknown = [] } = Object.groupBy(given.split(','), (symbol) =>
-      symbols.includes(symbol) ? 'known' : 'unknown',
-    )
-    return { known, unknown }
+    const tape = this.#tape()
+    const given = listOf(this.#query.get('symbols') ?? '*')
+    if (given.includes('*')) return { known: tape.symbols, unknown: [] }
+    const found = given.map((name) => tape.symbols.find((symbol) => tape.namesOf(symbol).includes(name.toLowerCase())))
+    return {
+      known: [...new Set(found.filter((symbol) => symbol !== undefined))],
+      unknown: given.filter((_, index) => found[index] === undefined),
+    }
   }
 
   has(message: Update): boolean {
@@ -41,10 +46,10 @@ export class ScriptedSelection {
   }
 
   #matches(message: Update | AmendMessage['update']): boolean {
-    const isNamed = this.types ? this.types.includes(message.type) : this.#query.has('types') || !namedTypes.includes(message.type)
+    const isNamed = this.types?.includes(message.type) ?? true
     if (!isNamed || !('shares' in message)) return isNamed
     const { reference_value, shares, from, to } = message
-    const accounts = this.#query.get('account')?.split(',')
+    const accounts = this.#query.has('account') ? listOf(this.#query.get('account')?.toLowerCase() ?? '') : null
     return (
       isAtLeast(reference_value, this.#query.get('min_value')) &&
       isAtLeast(shares, this.#query.get('min_shares')) &&

@@ -42,6 +42,13 @@ export class ScriptedTape {
     return [...this.#snapshots.keys()]
   }
 
+  /** Names under which a client may ask for a token, in lower case. */
+  namesOf(symbol: string): readonly string[] {
+    const { address, token } = this.#stateOf(symbol)
+    const name = symbol.toLowerCase()
+    return [name, name.replace(/c$/, ''), address, `isin:${token.isin}`.toLowerCase()]
+  }
+
   get oldest(): string {
     return this.#positionAt(this.#deleted)
   }

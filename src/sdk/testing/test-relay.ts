@@ -33,6 +33,7 @@ export class TestRelay {
   /** For code that calls `connect` itself. */
   readonly fetch: typeof globalThis.fetch = async (input, init) => {
     const request = new Request(input, init)
+    request.signal.throwIfAborted()
     if (this.#isStopped) throw new TypeError('fetch failed: the test relay is stopped')
     const { pathname, searchParams } = new URL(request.url)
     const refusal = this.#refusal ?? stageRefusal(searchParams)
@@ -96,7 +97,7 @@ export class TestRelay {
     this.#forgetClosed()
   }
 
-  /** From now on nobody answers. */
+  /** Ends all streams, and cannot be reached until `start`. */
   stop(): void {
     this.#isStopped = true
     this.disconnect()

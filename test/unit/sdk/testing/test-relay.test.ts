@@ -70,6 +70,17 @@ describe('a relay for tests', () => {
     await expectReceived(...[large, nav, grown, retract].map(label))
   })
 
+  it.each(['aaplc', 'AAPL', ' AAPLc , tslac', examples.transfer.address.toUpperCase().replace('0X', '0x')])(
+    'knows a token by %s',
+    async (symbols) => {
+      const relay = new TestRelay(['AAPLc', 'TSLAc'])
+      const nav = relay.publish('nav')
+      expect(await Array.fromAsync(relay.connect().history(symbols))).toEqual([nav])
+      const aborted = relay.connect().status({ signal: AbortSignal.abort(new Error('gone')) })
+      await expect(aborted).rejects.toThrow('gone')
+    },
+  )
+
   it('keeps the state of its tokens for the snapshots that a book begins with', async () => {
     const relay = new TestRelay(['AAPLc'])
     relay.setState('TSLAc', { multiplier: '2' })
