@@ -65,7 +65,7 @@ async function runOne({ settings, faults }: SimulationInput): Promise<number> {
     log: (at, kind, detail) => print(`${at} logs ${kind} ${JSON.stringify(detail)}`),
   })
   for (const { law, at, detail } of result.violations) print(`${law} at ${Math.round(at)} ms: ${detail}`)
-  return EXIT_OK
+  return result.violations.length > 0 ? EXIT_FAILED : EXIT_OK
 }
 
 async function runMany(from: number, count: number, reach: ReachReport | null): Promise<number> {
