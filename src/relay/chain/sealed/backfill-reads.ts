@@ -1,5 +1,6 @@
 import type { BlockReadContext } from '../blocks/block-logs.ts'
 import { readBlocks, readOldBlock, splitIntoParts } from '../blocks/block-pages.ts'
+import { rangesAround } from '../blocks/block-ranges.ts'
 import { firstWithLogs } from '../blocks/block-search.ts'
 import { acceptsMissing, type Failures, isExhausted, isPruned } from '../blocks/read-failures.ts'
 import type { BlockRange, SealedBlock } from '../blocks/sealed-block.ts'
@@ -58,15 +59,6 @@ export async function readMissing(
   )
   const holes = missing.flatMap((part) => splitAtPruned(part, pruned, reason))
   return [{ type: 'page', blocks, to: range.to, holes }]
-}
-
-/** Returns the parts of a range that lie between the given blocks, which are in ascending order. */
-function rangesAround(blocks: readonly number[], { from, to }: BlockRange): readonly BlockRange[] {
-  const ends = [...blocks, to + 1]
-  return ends.flatMap((end, index) => {
-    const start = index === 0 ? from : (ends[index - 1] ?? from) + 1
-    return start < end ? [{ from: start, to: end - 1 }] : []
-  })
 }
 
 /** Splits a hole at the highest block that the node pruned: the reason of all blocks up to that one is `pruned`. */

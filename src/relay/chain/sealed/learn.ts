@@ -84,7 +84,7 @@ function takeAnswer(state: SealedState, answer: ReadAnswer, at: number): Learned
       return [succeed({ ...state, unread: [...missing, ...unreadAfter(state.unread, to)] }, read, at), []]
     }
     case 'rechecked':
-      return [recheck(state, answer), []]
+      return [recheck(state, answer), answer.holes.length > 0 ? [sealedEvent(state, [], answer.holes)] : []]
   }
 }
 

@@ -1,6 +1,7 @@
 import { chunk } from '../../../lib/turns.ts'
 import { MACHINE_LAG_MS } from '../blocks/block-bounds.ts'
 import type { BlockReadContext } from '../blocks/block-logs.ts'
+import { rangesOf } from '../blocks/block-ranges.ts'
 import { compareCounts } from '../blocks/compare-counts.ts'
 import type { Log } from '../logs/log-parser.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
@@ -23,8 +24,11 @@ export async function readRecent(context: BlockReadContext, settled: SettledBloc
   const isOurs = (log: Log) => findBlock(settled, log.blockNumber)?.hash === log.blockHash
   const incomplete: number[] = []
   const complete: SettledBlock[] = []
-  const queue = [recentBelow(settled, below), leftBehind(settled, below)]
-  for (let blocks = queue.shift(); blocks; blocks = queue.shift()) {
+  const old = leftBehind(settled, below)
+  let prunedTo = -1
+  const queue = [recentBelow(settled, below), old]
+  for (let part = queue.shift(); part; part = queue.shift()) {
+    const blocks = part.filter(({ number }) => number > prunedTo)
     try {
       const found = await compareCounts(context, blocks, listed, isOurs)
       const isRead = (block: SettledBlock) =>
@@ -36,11 +40,10 @@ export async function readRecent(context: BlockReadContext, settled: SettledBloc
     } catch (failure) {
       signal.throwIfAborted()
       if (!(failure instanceof UpstreamError)) throw failure
-      const half = Math.ceil(blocks.length / 2)
       if (failure.kind === 'gone') {
-        // The node pruned the oldest of these blocks. It may still have the newer half of them.
-        if (blocks.length > 1) queue.unshift(blocks.slice(half))
-        complete.push(...blocks.slice(0, half).filter(({ number }) => isLeftBehind(number, below)))
+        // The node pruned the oldest of these blocks. The newer half is read first: it may show that all older ones are pruned.
+        prunedTo = blocks[0]?.number ?? prunedTo
+        queue.unshift(...chunk(blocks, Math.ceil(blocks.length / 2)).toReversed())
       } else if (failure.kind !== 'too_large') break
       else if (blocks.length > 1) queue.unshift(...split(blocks, isDue))
       else {
@@ -50,7 +53,11 @@ export async function readRecent(context: BlockReadContext, settled: SettledBloc
       }
     }
   }
-  return { type: 'rechecked', incomplete, complete }
+  const lost = old.filter(({ number }) => number <= prunedTo)
+  complete.push(...lost)
+  // Nothing shows any more whether the node had indexed those that were settled without logs.
+  const holes = rangesOf(lost.flatMap(({ number, logCount }) => (logCount === 0 ? [number] : [])))
+  return { type: 'rechecked', incomplete, complete, holes: holes.map((blocks) => ({ blocks, reason: 'pruned' })) }
 }
 
 const recentBelow = (settled: SettledBlocks, below: number): readonly SettledBlock[] =>
@@ -58,13 +65,11 @@ const recentBelow = (settled: SettledBlocks, below: number): readonly SettledBlo
     (block) => block.number < below && (isUnchecked(block) || (block.number >= below - MIN_BLOCKS && block.logCount !== null)),
   )
 
-const isLeftBehind = (block: number, below: number): boolean => block < below - RANGE_BOUND_BLOCKS
-
 /** Returns the first blocks below the recent ones that wait for their last recheck, such as after an outage. */
 function leftBehind(settled: SettledBlocks, below: number): readonly SettledBlock[] {
   const first = firstUnchecked(settled, below)
   if (first === undefined) return []
-  return blocksFrom(settled, first).filter((block) => isLeftBehind(block.number, below) && isUnchecked(block))
+  return blocksFrom(settled, first).filter((block) => block.number < below - RANGE_BOUND_BLOCKS && isUnchecked(block))
 }
 
 const blocksFrom = (settled: SettledBlocks, from: number): readonly SettledBlock[] =>

@@ -68,8 +68,13 @@ export type Found =
   | { readonly type: 'page'; readonly blocks: readonly SealedBlock[]; readonly to: number; readonly holes: readonly Hole[] }
   /** The node does not have the blocks of the page up to `to`. */
   | { readonly type: 'unavailable'; readonly to: number; readonly reason: string }
-  /** Blocks that have more logs now, and blocks whose last recheck this was. */
-  | { readonly type: 'rechecked'; readonly incomplete: readonly number[]; readonly complete: readonly SettledBlock[] }
+  /** Blocks that have more logs now, blocks whose last recheck this was, and those that the node cannot show any more. */
+  | {
+      readonly type: 'rechecked'
+      readonly incomplete: readonly number[]
+      readonly complete: readonly SettledBlock[]
+      readonly holes: readonly Hole[]
+    }
 
 /** Everything from which the relay learns about the sealed chain. */
 export type SealedEvidence =

@@ -285,7 +285,7 @@ describe('evidence', () => {
     ],
     page: [[{ read: page, blocks: [], holes: [], to: 3 }, ['failures', 'page', 'unread'], ['sealed']]],
     unavailable: [[{ read: page, to: 3, reason: 'pruned' }, ['failures', 'unread'], []]],
-    rechecked: [[{ read: recent, incomplete: [6], complete: [] }, ['blocks', 'recheck'], []]],
+    rechecked: [[{ read: recent, incomplete: [6], complete: [], holes: [] }, ['blocks', 'recheck'], []]],
   }
   const rows = Object.entries(changes).flatMap(([type, ofType]) =>
     ofType.map(([fields, changed, events]) => [type, { type, ...fields } as SealedEvidence, changed, events] as const),

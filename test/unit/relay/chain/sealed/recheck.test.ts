@@ -133,15 +133,17 @@ describe('a recheck of settled blocks', () => {
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
-  it('gives up old blocks that the node has pruned', async () => {
+  it('reports old blocks that the node has pruned as holes, but those with logs', async () => {
     const { chain, settledEvents, seal, refuseRecheck } = openRecheck()
     refuseRecheck()
+    chain.addLog(HEAD + 50)
     await seal(300)
     expect(settledEvents.restartCursor()?.number).toBe(HEAD)
     chain.override = () => undefined
     chain.oldestLogBlock = HEAD + 100
     await seal(60)
     expect(settledEvents.restartCursor()?.number).toBeGreaterThan(HEAD + 300)
+    expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 49} pruned`, `${HEAD + 51}-${HEAD + 99} pruned`])
   })
 
   it('always reads the last four blocks, even of a slow chain', async () => {
