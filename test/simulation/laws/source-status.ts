@@ -106,11 +106,15 @@ export class SourceStatusLaw implements Law {
   /** When each log of a listed token was sealed without a pre-confirmation. */
   readonly #missed: MissedLog[] = []
   #pushingSince = 0
+  /** The newest block that the relay had sealed when it began to listen. Logs of later ones are evidence, even if these are older. */
+  #pushingAfter = Number.POSITIVE_INFINITY
   #startedAt = 0
   /** Blocks that could not be read: what is open in them stays open. */
   readonly #unread: Extract<Update, { type: 'hole' }>['blocks'][] = []
   /** When a log was last sealed without having been published before: evidence against the source. */
   #evidenceAt = Number.NEGATIVE_INFINITY
+  /** The newest block with such a log. */
+  #evidenceBlock = -1
   /** When the relay last reported `no_pending` on the word of another chain. */
   #misledAt = Number.NEGATIVE_INFINITY
 
@@ -131,7 +135,10 @@ export class SourceStatusLaw implements Law {
         const missed = announceable.filter((log) => tokens.isListed(log.content.address) && !this.#isMissedByPoll(log))
         const hasRound = logs.some(isRound)
         // Nor is it quiet while a feed publishes: its rounds are pushed and missed like other logs.
-        if (unannounced.length > 0 || hasRound) this.#evidenceAt = context.clock.elapsedMs
+        if (unannounced.length > 0 || hasRound) {
+          this.#evidenceAt = context.clock.elapsedMs
+          this.#evidenceBlock = number
+        }
         // A round that was pushed shows that the source works, though nothing of it is a fact.
         if (hasRound) this.#receivedAt = context.clock.elapsedMs
         // A replacement of a sealed block is not new to a relay that considers the block sealed.
@@ -171,11 +178,14 @@ export class SourceStatusLaw implements Law {
       if (update.type === 'token' && update.change !== 'changed') this.#receivedAt = clock.elapsedMs
       if (update.type === 'hole') this.#unread.push(update.blocks)
       if (update.type !== 'status') continue
-      const { id, source, reason, started_at, time } = update
+      const { id, source, reason, started_at, time, head } = update
       if (this.#status?.source === source && this.#status.reason === reason) violation('I13', `${id} repeats the status`)
       if (started_at > time) violation('I13', `${id} begins in the future, at ${started_at}`)
       this.#checkReason(id, source, reason)
-      if (source === 'pendingLogs' && this.#status?.source !== source) this.#pushingSince = clock.elapsedMs
+      if (source === 'pendingLogs' && this.#status?.source !== source) {
+        this.#pushingSince = clock.elapsedMs
+        this.#pushingAfter = head.sealed ?? Number.POSITIVE_INFINITY
+      }
       this.#status = { source, reason, at: clock.elapsedMs }
     }
     this.onTick()
@@ -250,7 +260,8 @@ export class SourceStatusLaw implements Law {
     const { violation, settings, activeFaults, clock, wasOfUnnamedChainWithin } = this.#context
     const lately = (kinds: readonly FaultKind[]) => kinds.some((kind) => activeFaults.wasActiveWithin(kind, EVIDENCE_MS))
     // Under a head that is not there yet, what is pushed before its block is sealed looks late.
-    if (reason === 'silent' && this.#evidenceAt < this.#pushingSince && !lately([...hidingFaults, 'falseHeads']))
+    const hasEvidence = this.#evidenceAt >= this.#pushingSince || this.#evidenceBlock > this.#pushingAfter
+    if (reason === 'silent' && !hasEvidence && !lately([...hidingFaults, 'falseHeads']))
       violation('I13', `${id} reports a quiet market as silent`)
     // A relay that cannot know yet that another chain answers takes its word, and repeats it until it reads the pending block again.
     if (reason === 'no_pending' && wasOfUnnamedChainWithin(NOTICE_MS)) this.#misledAt = clock.elapsedMs
