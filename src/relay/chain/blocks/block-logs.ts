@@ -1,3 +1,4 @@
+import type { Hex } from '../../../lib/hex.ts'
 import type { Host } from '../../host.ts'
 import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
 import type { Log, Logs } from '../logs/log-parser.ts'
@@ -12,11 +13,11 @@ const CONFIRMED_FOR_MS = 60_000
 
 /** The logs of a block are incomplete: a log is missing or cannot be read. */
 export class MissingLogsError extends Error {
-  readonly block: number
+  readonly hash: Hex
 
-  constructor(block: number, what = 'lacks logs of transactions that it may contain') {
-    super(`block ${block} ${what}`)
-    this.block = block
+  constructor({ number, hash }: Pick<SealedHeader, 'number' | 'hash'>, what = 'lacks logs of transactions that it may contain') {
+    super(`block ${number} ${what}`)
+    this.hash = hash
   }
 }
 
@@ -50,7 +51,7 @@ export async function readBlock(
   const listed = listedFilters()
   const filters = filtersToRead(listed, openKeys.at(header.number))
   const answer = await readLogs(node, header, filters, signal)
-  if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header.number, 'has logs that cannot be read')
+  if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header, 'has logs that cannot be read')
   // The relay may have published more keys during the read, so the ledger is asked again.
   if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
   // The answer lacks a published log. The reason may be that a node of another chain answers under this URL now.
@@ -141,7 +142,7 @@ async function checkMissing(
   const included = new Set(reread.transactions)
   // A block that used gas has transactions, even if the node lists none.
   const areGone = (included.size > 0 || reread.gasUsed === 0) && missing.every(({ tx }) => !included.has(tx))
-  if (!areGone) throw new MissingLogsError(number)
+  if (!areGone) throw new MissingLogsError({ number, hash })
 }
 
 const isInvalid = (failure: unknown): failure is UpstreamError => failure instanceof UpstreamError && failure.kind === 'invalid'

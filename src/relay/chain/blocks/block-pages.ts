@@ -1,3 +1,4 @@
+import type { Hex } from '../../../lib/hex.ts'
 import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Log } from '../logs/log-parser.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
@@ -12,8 +13,8 @@ const ROUND_COUNT = 1_000
 /** Limit of logs per part, so that no turn of the event loop takes long. A block is not split, even if it has more. */
 const PART_BOUND_LOGS = 500
 
-/** Tells whether logs that a block lacks count as gone. */
-type AcceptsMissing = (block: number) => boolean
+/** Tells whether logs that the block with this hash lacks count as gone. */
+type AcceptsMissing = (hash: Hex) => boolean
 
 /** Reads the blocks of a range that have logs. */
 export async function readBlocks(context: BlockReadContext, acceptsMissing: AcceptsMissing, { from, to }: BlockRange) {
@@ -62,7 +63,7 @@ export async function readOldBlock(
   number: number,
 ): Promise<SealedBlock> {
   const header = await readHeader(context.node, number, context.signal)
-  const reading = await readBlock(context, header, acceptsMissing(number))
+  const reading = await readBlock(context, header, acceptsMissing(header.hash))
   const { hash, timestamp } = header
   return { number, hash, timestamp, ...settleableLogs(reading), filters: reading.filters, via: 'backfill' }
 }

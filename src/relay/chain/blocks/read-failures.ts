@@ -1,4 +1,5 @@
 import { backoffMs } from '../../../lib/backoff.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import { MissingLogsError } from './block-logs.ts'
 
@@ -17,9 +18,9 @@ export type ReadFailure = UpstreamError | MissingLogsError
 export const isReadFailure = (failure: unknown): failure is ReadFailure =>
   failure instanceof UpstreamError || failure instanceof MissingLogsError
 
-/** The failed reads since the last success, by kind, and by block if logs were missing. */
+/** The failed reads since the last success, by kind, and by the hash of the block if logs were missing. */
 export type Failures = {
-  readonly counts: ReadonlyMap<UpstreamErrorKind | number, number>
+  readonly counts: ReadonlyMap<UpstreamErrorKind | Hex, number>
   readonly retryAt: number
   readonly last: ReadFailure | null
 }
@@ -28,19 +29,19 @@ export const noFailures: Failures = { counts: new Map(), retryAt: Number.NEGATIV
 
 export function afterFailure({ counts }: Failures, failure: ReadFailure, at: number): Failures {
   const isMissingLogs = failure instanceof MissingLogsError
-  const kind = isMissingLogs ? failure.block : failure.kind
+  const kind = isMissingLogs ? failure.hash : failure.kind
   const ofKind = (counts.get(kind) ?? 0) + 1
   const all = new Map(counts).set(kind, ofKind)
   const delayMs = isMissingLogs ? backoffMs(MISSING_LOGS_BACKOFF, ofKind) : backoffMs(BACKOFF, sum(all))
   return { counts: all, retryAt: at + delayMs, last: failure }
 }
 
-export const countOf = ({ counts }: Failures, kind: UpstreamErrorKind | number): number => counts.get(kind) ?? 0
+export const countOf = ({ counts }: Failures, kind: UpstreamErrorKind | Hex): number => counts.get(kind) ?? 0
 
 export const isRepeated = ({ counts }: Failures): boolean => sum(counts) > 1
 
-/** Whether logs that the block lacks count as gone, because several reads of it lacked logs. */
-export const acceptsMissing = (failures: Failures, block: number): boolean => countOf(failures, block) >= MISSING_LOGS_RETRIES_BOUND
+/** Whether logs that the block lacks count as gone, because several reads of it lacked logs. Reads of a block with another hash do not count. */
+export const acceptsMissing = (failures: Failures, hash: Hex): boolean => countOf(failures, hash) >= MISSING_LOGS_RETRIES_BOUND
 
 /** Whether the relay gives up, because the node refused several requests in this way. Failed connections do not count. */
 export const isExhausted = (failures: Failures, failure: unknown): failure is UpstreamError =>

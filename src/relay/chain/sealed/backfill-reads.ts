@@ -1,3 +1,4 @@
+import type { Hex } from '../../../lib/hex.ts'
 import type { BlockReadContext } from '../blocks/block-logs.ts'
 import { readBlocks, readOldBlock, splitIntoParts } from '../blocks/block-pages.ts'
 import { rangesAround } from '../blocks/block-ranges.ts'
@@ -13,7 +14,7 @@ export async function readPage(
   failures: Failures,
   { page, range }: ReadOf<'page'>,
 ): Promise<readonly Found[]> {
-  const isAccepted = (block: number) => acceptsMissing(failures, block)
+  const isAccepted = (hash: Hex) => acceptsMissing(failures, hash)
   try {
     return pageParts(page.to, await readBlocks(context, isAccepted, page))
   } catch (failure) {
@@ -46,7 +47,7 @@ export async function readMissing(
   const pruned: number[] = []
   for (const number of context.openKeys.publishedBlocksBetween(range.from, range.to)) {
     try {
-      blocks.push(await readOldBlock(context, (block) => acceptsMissing(failures, block), number))
+      blocks.push(await readOldBlock(context, (hash) => acceptsMissing(failures, hash), number))
     } catch (failure) {
       context.signal.throwIfAborted()
       if (!isPruned(failures, failure)) throw failure

@@ -73,7 +73,7 @@ async function readOne(
   const isConfirmedBeside = isPushed && target?.number === number
   const header = known && (!isPushed || isConfirmedBeside) ? known.header : await readHeader(node, number, signal)
   const listed = filters()
-  const reading = readBlock(context, header, acceptsMissing(failures, number))
+  const reading = readBlock(context, header, acceptsMissing(failures, header.hash))
   try {
     return isConfirmedBeside ? await confirm(context, header, reading) : await reading
   } catch (failure) {

@@ -11,9 +11,10 @@ import {
   type ReadFailure,
 } from '../../../../../src/relay/chain/blocks/read-failures.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
+import { blockHash } from '../node-json.ts'
 
 const refusal = (kind: UpstreamErrorKind) => new UpstreamError(kind, 'no')
-const missing = (block: number) => new MissingLogsError(block)
+const missing = (number: number, hash = blockHash(number)) => new MissingLogsError({ number, hash })
 const times = (count: number, failure: ReadFailure): readonly ReadFailure[] => Array(count).fill(failure)
 const after = (...all: readonly ReadFailure[]): Failures =>
   all.reduce((failures, failure) => afterFailure(failures, failure, 0), noFailures)
@@ -27,9 +28,11 @@ it.each<[string, readonly ReadFailure[], readonly number[]]>([
 })
 
 it('missing logs of a block are accepted after two reads that lacked them, and no other failure counts', () => {
-  expect(acceptsMissing(after(missing(5)), 5)).toBe(false)
-  expect(acceptsMissing(after(missing(5), missing(5)), 5)).toBe(true)
-  expect(acceptsMissing(after(...times(2, refusal('behind')), ...times(2, missing(4)), missing(5)), 5)).toBe(false)
+  expect(acceptsMissing(after(missing(5)), blockHash(5))).toBe(false)
+  expect(acceptsMissing(after(missing(5), missing(5)), blockHash(5))).toBe(true)
+  expect(acceptsMissing(after(...times(2, refusal('behind')), ...times(2, missing(4)), missing(5)), blockHash(5))).toBe(false)
+  // A block that replaces another of its number is read anew.
+  expect(acceptsMissing(after(...times(2, missing(5, blockHash(6)))), blockHash(5))).toBe(false)
 })
 
 it.each<[string, readonly ReadFailure[], ReadFailure, exhausted: boolean, pruned: boolean]>([
