@@ -226,7 +226,9 @@ export class SourceStatusLaw implements Law {
   /** Nothing stays open under the word `ok` long after its block was sealed. */
   #checkSettling({ source, at }: PublishedStatus): void {
     const { violation, chain, clock, activeFaults } = this.#context
-    const since = clock.elapsedMs - UNSETTLED_MS
+    // The relay learns later of new heads while answers are slow or fail.
+    const isFailing = failingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS))
+    const since = clock.elapsedMs - UNSETTLED_MS - (isFailing ? NOTICE_MS : 0)
     if (Math.max(at, this.#startedAt) > since || blindingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS)))
       return
     const newestDue = chain.headAt(since + TWO_BLOCKS_MS) - NEWEST_BLOCKS
