@@ -59,11 +59,13 @@ export class MultiplierSchedules implements Law {
       const fact = (update.type === 'amend' ? update.update : update) as Fact
       if (fact.type === 'multiplier' && fact.source === 'log') this.#addEffective(fact.address, fact.previous)
     }
+    // A block is settled in one batch, and its amends come before the log that made their multiplier effective.
+    const settled = new Set(entries.flatMap(({ update }) => (isEffectiveByLog(update) ? [valueKey(update)] : [])))
     for (const [index, { update }] of entries.entries()) {
       if (isIntroduction(entries, index)) continue
       if (update.type === 'multiplier' && update.source !== 'log') this.#checkEffective(update)
       if (isFact(update)) this.#checkFact(update.id, update)
-      else if (update.type === 'amend') this.#checkFact(update.id, update.update as AmendedFact)
+      else if (update.type === 'amend') this.#checkFact(update.id, update.update as AmendedFact, settled)
       else if (update.type === 'retract') this.#checkRetract(update)
     }
   }
@@ -139,12 +141,12 @@ export class MultiplierSchedules implements Law {
     if (!(at <= this.#chainTime)) violation('I16', `${id} is effective at ${at}, and the chain is at ${this.#chainTime}`)
   }
 
-  #checkFact(id: string, fact: AmendedFact | Fact): void {
+  #checkFact(id: string, fact: AmendedFact | Fact, settled: ReadonlySet<string> = new Set()): void {
     const { violation } = this.#context
     const published = fact as Fact
     if (isMovement(published)) {
       const { multiplier, address, key } = published
-      if (multiplier === null || !this.#isFuture(address, multiplier)) return
+      if (multiplier === null || settled.has(valueKey(published)) || !this.#isFuture(address, multiplier)) return
       return violation('I16', `${id}: ${key} has multiplier ${multiplier} before it is in force`)
     }
     if (published.type !== 'multiplier') return
@@ -222,6 +224,11 @@ export class MultiplierSchedules implements Law {
     )
   }
 }
+
+const isEffectiveByLog = (update: Update): boolean =>
+  update.type === 'multiplier' && update.source === 'log' && update.phase === 'effective'
+const valueKey = (update: { readonly address: string | null; readonly multiplier?: string | null }): string =>
+  `${update.address} ${update.multiplier}`
 
 type LogPosition = { readonly block: number; readonly logIndex: number }
 const isAfter = (first: LogPosition, second: LogPosition): boolean =>
