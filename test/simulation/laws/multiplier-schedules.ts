@@ -26,6 +26,7 @@ type Schedule = {
 }
 
 const PUBLISH_TIMEOUT_MS = 5_000
+const reorgs = ['reorg', 'deepReorg', 'rewind'] as const
 
 /**
  * I16: a scheduled change is published as effective once, when the chain's time has reached it, and before any movement
@@ -127,8 +128,10 @@ export class MultiplierSchedules implements Law {
     if (source === 'list' || isCalled) {
       for (const schedule of this.#schedules.values()) if (schedule.address === address) schedule.isOvertaken = true
     }
-    if (isCalled && !this.#wasInContract((read, second) => wadText(multiplierAt(read, address, second)) === multiplier))
-      violation('I16', `${id}: no contract ever returned ${multiplier}`)
+    const wasReturned = () => this.#wasInContract((read, second) => wadText(multiplierAt(read, address, second)) === multiplier)
+    // A reorganisation makes calls void: what the list said before them holds again.
+    const isRestored = () => this.#wasReorganised && this.#isListed(address, String(multiplier))
+    if (isCalled && !wasReturned() && !isRestored()) violation('I16', `${id}: no contract ever returned ${multiplier}`)
     if (source !== 'clock' || isCalled) return
     const matches = (schedule: Schedule) =>
       schedule.address === address && schedule.to === multiplier && schedule.at === effective_at
@@ -189,6 +192,10 @@ export class MultiplierSchedules implements Law {
     const own = all.flat().some((log) => log.key === key && namedMultiplier(log) === multiplier)
     if (own && !others && !this.#isListed(address, String(multiplier)))
       violation('I18', `${id} names ${multiplier} as the value that holds again, which it retracts`)
+  }
+
+  get #wasReorganised(): boolean {
+    return reorgs.some((kind) => this.#context.activeFaults.wasActiveWithin(kind, PUBLISH_TIMEOUT_MS))
   }
 
   #addEffective(address: string, ...values: readonly (string | null)[]): void {
