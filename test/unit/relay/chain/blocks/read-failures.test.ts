@@ -31,7 +31,7 @@ it('missing logs of a block are accepted after two reads that lacked them, and n
   expect(acceptsMissing(after(missing(5)), blockHash(5))).toBe(false)
   expect(acceptsMissing(after(missing(5), missing(5)), blockHash(5))).toBe(true)
   expect(acceptsMissing(after(...times(2, refusal('behind')), ...times(2, missing(4)), missing(5)), blockHash(5))).toBe(false)
-  // A block that replaces another of its number is read anew.
+  // Reads of another block with the same number do not count.
   expect(acceptsMissing(after(...times(2, missing(5, blockHash(6)))), blockHash(5))).toBe(false)
 })
 
