@@ -2,6 +2,7 @@ import { backoffMs } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import { MissingLogsError } from './block-logs.ts'
+import { largestPage } from './page-size.ts'
 
 /** Limits of the delay after a failed read. Only one relay retries, so it needs no jitter. */
 const BACKOFF = { minMs: 50, maxMs: 2_000 }
@@ -9,6 +10,8 @@ const BACKOFF = { minMs: 50, maxMs: 2_000 }
 const MISSING_LOGS_BACKOFF = { minMs: 500, maxMs: 2_000 }
 /** Number of retries of a read that may lack logs, before the missing logs count as gone. */
 const MISSING_LOGS_RETRIES_BOUND = 2
+/** Limit of the counts, beyond which the oldest is forgotten. Each block of the largest page may have one. */
+export const COUNTS_BOUND = 2 * largestPage.blocks
 /** Number of retries of a refused request before its blocks are reported as a hole. */
 const REFUSED_RETRIES_BOUND = 5
 
@@ -32,6 +35,8 @@ export function afterFailure({ counts }: Failures, failure: ReadFailure, at: num
   const kind = isMissingLogs ? failure.hash : failure.kind
   const ofKind = (counts.get(kind) ?? 0) + 1
   const all = new Map(counts).set(kind, ofKind)
+  const [oldest] = all.keys()
+  if (all.size > COUNTS_BOUND && oldest !== undefined) all.delete(oldest)
   const delayMs = isMissingLogs ? backoffMs(MISSING_LOGS_BACKOFF, ofKind) : backoffMs(BACKOFF, sum(all))
   return { counts: all, retryAt: at + delayMs, last: failure }
 }

@@ -3,6 +3,7 @@ import { MissingLogsError } from '../../../../../src/relay/chain/blocks/block-lo
 import {
   acceptsMissing,
   afterFailure,
+  COUNTS_BOUND,
   type Failures,
   isExhausted,
   isPruned,
@@ -33,6 +34,12 @@ it('missing logs of a block are accepted after two reads that lacked them, and n
   expect(acceptsMissing(after(...times(2, refusal('behind')), ...times(2, missing(4)), missing(5)), blockHash(5))).toBe(false)
   // Reads of another block with the same number do not count.
   expect(acceptsMissing(after(...times(2, missing(5, blockHash(6)))), blockHash(5))).toBe(false)
+})
+
+it('the counts are limited, though each read may find another block in the place of the last one', () => {
+  const counts = new Map(Array.from({ length: COUNTS_BOUND }, (_, nth) => [blockHash(nth), 1] as const))
+  const failures = afterFailure({ ...noFailures, counts }, missing(5, blockHash(COUNTS_BOUND)), 0)
+  expect([failures.counts.size, failures.counts.has(blockHash(0))]).toEqual([COUNTS_BOUND, false])
 })
 
 it.each<[string, readonly ReadFailure[], ReadFailure, exhausted: boolean, pruned: boolean]>([
