@@ -151,6 +151,8 @@ class SimulatedLink {
     this.#after(settings.latencyMs, () => {
       if (activeFaults.isActive('noPushes')) return this.#after(ANSWER_BOUND_MS, () => this.#disconnect('not answered'))
       if (kind === 'pendingLogs' && activeFaults.isActive('pendingLogsRefused')) {
+        // As the socket does: logs of the previous addresses are better than none.
+        if (this.#subscriptions.has(kind)) return this.#emit({ type: 'refused' })
         this.#kinds.delete(kind)
         this.#subscriptions.delete(kind)
         if (this.#kinds.size === 0) this.#subscribe('logs')
