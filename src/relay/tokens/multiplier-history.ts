@@ -71,12 +71,15 @@ function listChangesEndedBy(
   later: readonly MultiplierChange[],
   { lastUnreadBlock }: MultiplierHistory,
 ): readonly MultiplierChange[] {
-  const isComplete = change.phase === 'effective' && change.block > (lastUnreadBlock ?? -1)
+  const isComplete = determinesValue(change) && change.block > (lastUnreadBlock ?? -1)
   const nextLog = later.findIndex(({ source }) => source === 'log')
   const next = new Set(isComplete ? later.slice(0, nextLog === -1 ? later.length : nextLog) : [])
   const hasEnded = (one: MultiplierChange) => next.has(one) || isSameDouble(one.to, change.to) || isSameDouble(one.to, change.from)
   return later.filter((one) => one.source === 'list' && hasEnded(one))
 }
+
+/** Whether a log alone tells the value after it. The previous value in a log of a schedule holds until the schedule is due. */
+const determinesValue = ({ phase, from }: MultiplierChange): boolean => phase === 'effective' || from !== null
 
 /** Whether the last change is a log that replaced this value. A list with this value is older than that log. */
 export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistory, value: string | null): boolean {
@@ -90,7 +93,7 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
 function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { lastUnreadBlock } = history
   if (lastUnreadBlock === null || change.source !== 'log' || change.block <= lastUnreadBlock) return history
-  if (change.from === null && change.phase !== 'effective') return history
+  if (!determinesValue(change)) return history
   const changes = history.changes.filter(({ isDerived, block }) => !isDerived || block !== lastUnreadBlock)
   const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
   // Logs of the last unread block do not count: they may not be in that block, and others may follow them in it.

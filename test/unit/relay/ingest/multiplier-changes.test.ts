@@ -143,14 +143,15 @@ describe('a multiplier of the list', () => {
   const backfilled = { via: 'backfill', newest: 50 } as const
 
   it.each([
-    ['does not outlast that log', 15, '6'],
-    ['stays where it may tell of unread blocks after that log', 30, '3'],
-  ])('that was read before a log arrives %s', async (_, hole, multiplier) => {
+    ['does not outlast that log', 15, 20, 'effective', '6'],
+    ['stays where it may tell of unread blocks after that log', 30, 20, 'effective', '3'],
+    ['does not outlast the previous value in that log of a schedule', 15, 100, 'scheduled', '4'],
+  ])('that was read before a log arrives %s', async (_, hole, due, phase, multiplier) => {
     await play(await openListed(), [
       [[headEvent(9), sealed(9, [])], ''],
       'restart',
       [[listed(3), headEvent(50), holeEvent(hole - 5, hole)], 'effective 1 to 3 by list, hole'],
-      [sealed(20, [changed(20, '4', '6')], backfilled), 'effective 4 to 6 by log late, seal 20/0'],
+      [sealed(20, [changed(20, '4', '6', { due })], backfilled), `${phase} 4 to 6 by log late, seal 20/0`],
       [push(moved(51)), `preconfirmed 51/0 x ${multiplier}`],
     ])
   })
