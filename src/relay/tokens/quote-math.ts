@@ -55,6 +55,13 @@ export function basisBps(price: string, navPrice: string): string {
   return formatDecimal({ units: divideHalfEven((paid - value) * BPS * tenTo(BPS_DECIMALS), value), scale: BPS_DECIMALS })
 }
 
+/** Returns the units of the currency that were paid for one token, from both amounts in base units; null if they round to 0. */
+export function tradePriceOf(currencyRaw: bigint, currencyDecimals: number, raw: bigint, tokenDecimals: number): string | null {
+  if (raw === 0n) return null
+  const units = divideHalfEven(currencyRaw * tenTo(tokenDecimals + PRICE_DECIMALS), raw * tenTo(currencyDecimals))
+  return units === 0n ? null : formatDecimal({ units, scale: PRICE_DECIMALS })
+}
+
 /** Divides, and rounds to the nearest whole number; a half is rounded to the even one. The divisor is positive. */
 function divideHalfEven(dividend: bigint, divisor: bigint): bigint {
   const magnitude = dividend < 0n ? -dividend : dividend

@@ -10,9 +10,6 @@ const TEXT_DATA_BOUND_BYTES = 64 * 2 ** 10
 const LIST_BOUND = 256
 /** Limit of the data of each type. A list has a word for its offset, a word for its length, and one for each element. */
 const BOUNDS_BYTES: Readonly<Record<string, number>> = { string: TEXT_DATA_BOUND_BYTES, 'uint8[]': (2 + LIST_BOUND) * WORD_BYTES }
-/** Highest value of each small integer type, because the decoder of viem does not check the range. */
-const MAX_VALUE: Readonly<Record<string, number>> = { uint8: 0xff, 'uint8[]': 0xff, uint16: 0xffff }
-
 const ADDRESS_PADDING = `0x${'0'.repeat(24)}`
 
 export const isAddressWord = (word: Hex): boolean => word.startsWith(ADDRESS_PADDING)
@@ -28,10 +25,8 @@ export function abiDecoder<const Values extends readonly AbiParameter[]>(
   }
   const minBytes = types.length * WORD_BYTES
   const maxBytes = Math.max(minBytes, ...types.map((type) => BOUNDS_BYTES[type] ?? 0))
-  const isInRange = (value: unknown, index: number): boolean => {
-    const max = MAX_VALUE[types[index] ?? '']
-    return max === undefined || [value].flat().every((element) => Number(element) <= max)
-  }
+  const tests = types.map(rangeTestOf)
+  const isInRange = (value: unknown, index: number): boolean => [value].flat().every((element) => tests[index]?.(element) ?? true)
   return (data) => {
     const bytes = (data.length - 2) / 2
     if (bytes < minBytes || bytes > maxBytes) return null
@@ -42,6 +37,14 @@ export function abiDecoder<const Values extends readonly AbiParameter[]>(
       return null
     }
   }
+}
+
+/** Returns a test of a value of an integer type, because the decoder of viem does not check the range; null for another type. */
+function rangeTestOf(type: string): ((value: unknown) => boolean) | null {
+  const [, unsigned, bits] = /^(u?)int(\d+)/.exec(type) ?? []
+  if (bits === undefined) return null
+  const cut = unsigned ? BigInt.asUintN : BigInt.asIntN
+  return (value) => cut(Number(bits), BigInt(value as bigint)) === BigInt(value as bigint)
 }
 
 /** Decodes the data of the most frequent events. The decoder of viem takes ten times as long for it. */

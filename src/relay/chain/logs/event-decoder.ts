@@ -36,6 +36,9 @@ const features = parseAbiParameters('uint8[]')
 const text = parseAbiParameters('string')
 const texts = parseAbiParameters('string, string')
 
+const swapOfPool = parseAbiParameters('int256, int256, uint160, uint128, int24')
+const swapOfManager = parseAbiParameters('int128, int128, uint160, uint128, int24, uint24')
+
 const events = [
   defineEvent('Transfer', ['address', 'address'], uint, ([from, to], [amount]) => ({
     event: 'Transfer',
@@ -96,6 +99,21 @@ const events = [
     round: BigInt(round),
     updatedAt,
   })),
+  // Uniswap v3 and Slipstream: the amounts are those of the pool. A positive one went into the pool.
+  defineEvent('Swap', ['address', 'address'], swapOfPool, ([sender, recipient], [amount0, amount1, sqrtPriceX96, liquidity]) => ({
+    ...{ event: 'Swap', poolId: null, sender: addressFromWord(sender), recipient: addressFromWord(recipient), fee: null },
+    ...{ amounts: [amount0, amount1], sqrtPriceX96, liquidity },
+  })),
+  // Uniswap v4: the amounts are those of the swapper. A negative one went into the pool.
+  defineEvent(
+    'Swap',
+    ['bytes32', 'address'],
+    swapOfManager,
+    ([poolId, sender], [amount0, amount1, sqrtPriceX96, liquidity, , fee]) => ({
+      ...{ event: 'Swap', poolId, sender: addressFromWord(sender), recipient: null, fee },
+      ...{ amounts: [amount0, amount1], sqrtPriceX96, liquidity },
+    }),
+  ),
 ] as const
 
 /** A decoded log. A log of unknown layout is `other`, and is published undecoded. */

@@ -71,6 +71,7 @@ export function makeFact(decodedLog: DecodedLog, token: Token, origin: Origin, m
     case 'Seized':
     case 'EndAnnouncement':
     case 'AnswerUpdated':
+    case 'Swap':
     case 'other':
       return { type: 'log', ...fields.common, ...fields.keyFields, topics: [...log.topics], data: log.data, ...fields.location }
   }

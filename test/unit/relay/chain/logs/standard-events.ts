@@ -4,6 +4,8 @@ import type { DecodedEvent } from '../../../../../src/relay/chain/logs/event-dec
 import { alice, bob, stringData, tesla, word, words } from '../node-json.ts'
 
 const WAD = 10n ** 18n
+/** The word of -1. */
+const FULL = 2n ** 256n - 1n
 const memo: Hex = `0x${'4d'.repeat(32)}`
 
 type EventRow = readonly [event: string, name: Hex, indexed: readonly Hex[], data: Hex]
@@ -26,6 +28,8 @@ const selectors: Readonly<Record<string, Hex>> = {
   ContractURIUpdated: '0xa5d4097edda6d87cb9329af83fb3712ef77eeb13738ffe43cc35a4ce305ad962',
   SupplyCapUpdated: '0x6d14f44808ce024f263432bc38d019a9951fbe674e9898b54844dbc8dc09c23a',
   AnswerUpdated: '0x0559884fd3a460db3073b7fc896cc77986f16e378210ded43186175bf646fc5f',
+  Swap: '0xc42079f94a6350d7e6235f29174924f928cc2ac818eb64fed8004e115fbcca67',
+  'Swap of a manager': '0x40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f',
 }
 
 type Contents = readonly [event: string, indexed: readonly Hex[], data: Hex, fields: object]
@@ -69,6 +73,24 @@ const contents: readonly Contents[] = [
     [word(32_430_140_000), word(363)],
     word(1_795_185_003),
     { answer: 32_430_140_000n, round: 363n, updatedAt: 1_795_185_003n },
+  ],
+  [
+    'Swap',
+    [word(alice), word(bob)],
+    words(FULL - 149_999_999n, 487_356_584, 2n ** 159n, 2n ** 127n, FULL - 59n),
+    {
+      ...{ poolId: null, sender: alice, recipient: bob, fee: null },
+      ...{ amounts: [-150_000_000n, 487_356_584n], sqrtPriceX96: 2n ** 159n, liquidity: 2n ** 127n },
+    },
+  ],
+  [
+    'Swap of a manager',
+    [memo, word(alice)],
+    words(150_000_000, FULL - 487_356_583n, 2n ** 96n, 7, 60, 3_000),
+    {
+      ...{ event: 'Swap', poolId: memo, sender: alice, recipient: null, fee: 3_000 },
+      ...{ amounts: [150_000_000n, -487_356_584n], sqrtPriceX96: 2n ** 96n, liquidity: 7n },
+    },
   ],
 ]
 
