@@ -110,12 +110,28 @@ export const Nav = registerObject(
 )
 export type Nav = z.infer<typeof Nav>
 
-const Venue = registerObject('Venue', 'A pool on the chain where the token trades.', {
+export const Venue = registerObject('Venue', 'A pool on the chain where the token trades.', {
   kind: z.enum(['uniswap_v3', 'uniswap_v4', 'slipstream']),
   pool: z.union([Address, Bytes32]).describe('The address of the pool; in Uniswap v4 its id.'),
   fee_bps: DecimalText.nullable().describe('The fee of a swap in basis points; null if the upstream does not give it.'),
   currency: z.object({ symbol: z.string(), address: Address }).describe('The other token of the pool, taken as one dollar.'),
+  hooks: z
+    .union([Address, z.literal('none')])
+    .nullable()
+    .describe(
+      'The contract that may change a Uniswap v4 swap after its event; null if only the id of the pool is known. With a contract the amounts of a trade are those of the pool, not of the trader.',
+    ),
 })
+
+const BasisBps = DecimalText.nullable().describe(
+  '(price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar.',
+)
+const Basis = z
+  .enum(['premium', 'drift'])
+  .nullable()
+  .describe('premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved.')
+/** Fields that compare a price with the NAV. */
+export const basisFields = { basis_bps: BasisBps, basis: Basis, nav: Nav }
 
 /** Fields of a quote on the tape and in a snapshot. */
 export const quoteFields = {
@@ -125,14 +141,7 @@ export const quoteFields = {
     .enum(['ok', 'thin', 'empty', 'unreadable'])
     .describe('thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer.'),
   depth: DecimalText.nullable().describe('Units of the currency that buy the token up to one percent above the price.'),
-  basis_bps: DecimalText.nullable().describe(
-    '(price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar.',
-  ),
-  basis: z
-    .enum(['premium', 'drift'])
-    .nullable()
-    .describe('premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved.'),
-  nav: Nav,
+  ...basisFields,
   block: Block.describe('The block whose state was read; pre-confirmed if the hash is null.'),
 }
 

@@ -4,6 +4,7 @@ import {
   Block,
   BlockNumber,
   Bytes32,
+  basisFields,
   DecimalText,
   Digest,
   Head,
@@ -20,6 +21,7 @@ import {
   Time,
   TokenRecord,
   Tx,
+  Venue,
 } from './fields.ts'
 import { registerObject } from './schema-registry.ts'
 
@@ -50,20 +52,26 @@ const optionalLogFields = z.object({ ...factFields, ...locationFields }).partial
 
 const Amount = DecimalText.nullable().describe('raw / 10^decimals; null if the decimals are unknown.')
 
+/** An amount of the token, and the shares that it stands for at this position of the chain. */
+const amountFields = {
+  raw: scalars.RawText,
+  amount: Amount,
+  multiplier: DecimalText.nullable().describe(
+    "The multiplier at the log's position in the chain; 1 if there is none, null if unknown.",
+  ),
+  shares: DecimalText.nullable().describe('floor(raw × multiplier) / 10^decimals, rounded down as the token contract does.'),
+}
+const ReferenceMoney = scalars.MoneyText.nullable().describe(
+  'amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at.',
+)
+
 const movementSchema = <Type extends string>(type: Type, description: string) =>
   updateSchema(type, description, {
     ...factFields,
     from: Address.describe('The sender; the zero address for a mint.'),
     to: Address.describe('The recipient; the zero address for a burn.'),
-    raw: scalars.RawText,
-    amount: Amount,
-    multiplier: DecimalText.nullable().describe(
-      "The multiplier at the log's position in the chain; 1 if there is none, null if unknown.",
-    ),
-    shares: DecimalText.nullable().describe('floor(raw × multiplier) / 10^decimals, rounded down as the token contract does.'),
-    reference_value: scalars.MoneyText.nullable().describe(
-      'amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at.',
-    ),
+    ...amountFields,
+    reference_value: ReferenceMoney,
     nav: Nav,
     memo: Bytes32.nullable().describe('The memo of the movement; null if there is none.'),
     ...locationFields,
@@ -74,6 +82,22 @@ const Transfer = movementSchema('transfer', 'Tokens moved from one holder to ano
 const Mint = movementSchema('mint', 'Tokens were issued.')
 const Burn = movementSchema('burn', 'Tokens were destroyed.')
 const Seize = movementSchema('seize', 'The issuer seized tokens from a holder.')
+
+const Trade = updateSchema('trade', 'A pool that the relay follows swapped the token. Not its transfers: tx.hash joins them.', {
+  ...factFields,
+  venue: Venue,
+  side: z.enum(['buy', 'sell']).nullable().describe('buy: the token left the pool; sell: it went in; null if nothing moved.'),
+  ...amountFields,
+  currency_amount: DecimalText.describe('Units of the currency that went the other way, with the fee of the pool.'),
+  price: DecimalText.nullable().describe('currency_amount / amount, rounded half even to eight decimals; null if either is 0.'),
+  pool_price: DecimalText.nullable().describe('The price of the pool after the swap, as in a quote; null at a bound.'),
+  reference_value: ReferenceMoney,
+  ...basisFields,
+  sender: Address.describe('As in the event. It need not be the trader.'),
+  recipient: Address.nullable().describe('As in the event; null in Uniswap v4.'),
+  ...locationFields,
+  ingest: Ingest,
+})
 
 const Approval = updateSchema('approval', 'An allowance was set. Sent only if types names it.', {
   ...factFields,
@@ -142,11 +166,11 @@ const OtherLog = updateSchema('log', 'A log of a listed token that has no messag
 type UpdateRow = {
   readonly schema: z.ZodObject<{ readonly type: z.ZodLiteral<string> } & z.ZodRawShape>
   /**
-   * Three kinds have a key, which may be amended and retracted: `movement` of tokens, `change` of a token's state, and
-   * any other `event`. A `fate` seals, amends or retracts a key. `state` and `reading` have no key; a new reading
+   * Four kinds have a key, which may be amended and retracted: `movement` of tokens, `trade`, `change` of a token's state,
+   * and any other `event`. A `fate` seals, amends or retracts a key. `state` and `reading` have no key; a new reading
    * replaces the last one.
    */
-  readonly kind: 'movement' | 'change' | 'event' | 'fate' | 'state' | 'reading'
+  readonly kind: 'movement' | 'trade' | 'change' | 'event' | 'fate' | 'state' | 'reading'
   /** Whether a selection that names no types contains this type. */
   readonly isDefault: boolean
   /** Whether eviction by count may delete the message. `byKeys`: only if it may delete every publication of its keys. */
@@ -165,6 +189,13 @@ export const factRows = {
   mint: { schema: Mint, kind: 'movement', isDefault: true, isEvictable: true, content: movementContent },
   burn: { schema: Burn, kind: 'movement', isDefault: true, isEvictable: true, content: movementContent },
   seize: { schema: Seize, kind: 'movement', isDefault: true, isEvictable: true, content: movementContent },
+  trade: {
+    schema: Trade,
+    kind: 'trade',
+    isDefault: true,
+    isEvictable: true,
+    content: ['side', 'raw', 'currency_amount', 'sender', 'recipient'],
+  },
   approval: { schema: Approval, kind: 'event', isDefault: false, isEvictable: true, content: ['owner', 'spender', 'raw'] },
   multiplier: {
     schema: Multiplier,
@@ -263,6 +294,16 @@ const Quote = updateSchema(
   quoteFields,
 )
 
+const VenueChange = updateSchema('venue', 'A pool is followed from a block on, or no longer.', {
+  change: z.enum(['followed', 'dropped']),
+  venue: Venue,
+  from_block: BlockNumber.describe('The first block for which the change holds.'),
+  reason: z
+    .enum(['settings', 'delisted', 'refused', 'wrong_tokens'])
+    .nullable()
+    .describe('Why it was dropped. refused: the upstream does not answer for its logs; wrong_tokens: it trades other tokens.'),
+})
+
 const Session = globalSchema('session', 'The market of the underlying stocks opened or closed.', sessionFields)
 
 export const updateRows = {
@@ -275,6 +316,7 @@ export const updateRows = {
   finality: { schema: Finality, kind: 'reading', isDefault: true, isEvictable: false },
   status: { schema: Status, kind: 'state', isDefault: true, isEvictable: false },
   quote: { schema: Quote, kind: 'reading', isDefault: true, isEvictable: true },
+  venue: { schema: VenueChange, kind: 'state', isDefault: true, isEvictable: false },
   session: { schema: Session, kind: 'state', isDefault: true, isEvictable: false },
 } as const satisfies Readonly<Record<string, UpdateRow>>
 

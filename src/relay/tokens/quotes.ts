@@ -24,14 +24,17 @@ export function quoteFrom(
     ? judgePool(reading, { isToken0: isToken0(pool), tokenDecimals: decimals, currencyDecimals: currency.decimals, poolMinDepth })
     : UNREADABLE
   const { symbol, address } = currency
-  const venue = { kind, pool: id, fee_bps: isRead ? reading.feeBps : null, currency: { symbol, address } }
+  const venue = { kind, pool: id, fee_bps: isRead ? reading.feeBps : null, currency: { symbol, address }, hooks: hooksOf(pool) }
   return { venue, price, state, depth, ...basisOf(price, nav), nav, block }
 }
+
+/** Only pools of Uniswap v4 have hooks. */
+export const hooksOf = ({ kind }: Pool): 'none' | null => (kind === 'uniswap_v4' ? null : 'none')
 
 export const withNav = (quote: QuoteFields, nav: Nav): QuoteFields => ({ ...quote, ...basisOf(quote.price, nav), nav })
 
 /** Compares a price with the NAV. If the NAV is held, the difference is the drift of the market, and no premium. */
-const basisOf = (price: string | null, nav: Nav): Pick<QuoteFields, 'basis_bps' | 'basis'> =>
+export const basisOf = (price: string | null, nav: Nav): Pick<QuoteFields, 'basis_bps' | 'basis'> =>
   price === null || nav.price === null
     ? { basis_bps: null, basis: null }
     : { basis_bps: basisBps(price, nav.price), basis: nav.state === 'fresh' && nav.frozen !== true ? 'premium' : 'drift' }

@@ -28,15 +28,15 @@ export const isFact = (draft: Draft): draft is FactDraft => draft.type in factRo
 /** Whether two facts have the same content. Their log indexes in the transaction may differ. */
 export function isSameContent(a: FactDraft, b: FactDraft): boolean {
   if (a.type !== b.type || a.address !== b.address) return false
-  if ('shares' in a && 'shares' in b) return a.raw === b.raw && a.from === b.from && a.to === b.to && a.memo === b.memo
+  if ('memo' in a && 'memo' in b) return a.raw === b.raw && a.from === b.from && a.to === b.to && a.memo === b.memo
   if (a.type === 'approval' && b.type === 'approval') return a.raw === b.raw && a.owner === b.owner && a.spender === b.spender
   return contentOf(a) === contentOf(b)
 }
 
 export const contentOf = (fact: FactDraft): string => {
   const values = factRows[fact.type].content.map((name): unknown => Reflect.get(fact, name))
-  const record = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : []
-  return JSON.stringify([fact.type, fact.address, ...values, ...record])
+  const more = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : fact.type === 'trade' ? [fact.venue.pool] : []
+  return JSON.stringify([fact.type, fact.address, ...values, ...more])
 }
 
 /** Whether two facts with the same content also agree in the fields that depend on other logs. If not, `amend` publishes them. */

@@ -122,7 +122,7 @@ export function isMovementPublishedAs(
   chainTime: ChainTime | null,
   moment: Moment,
 ): boolean {
-  if (decoded.event !== 'Transfer' || !('shares' in published)) return false
+  if (decoded.event !== 'Transfer' || !('memo' in published)) return false
   const { from, to, amount: raw } = decoded
   if (published.from !== from || published.to !== to || published.memo !== memo) return false
   if ((published.type === 'seize') !== isSeized || published.address !== log.address) return false
