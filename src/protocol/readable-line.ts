@@ -1,4 +1,5 @@
 import { printableText } from '../lib/text.ts'
+import { type Decimal, parseDecimal, referenceValueOf, tenTo } from './decimal.ts'
 import type { Block, Head, Nav, Stage } from './fields.ts'
 import type { Message } from './notices.ts'
 import type { Movement } from './updates.ts'
@@ -41,8 +42,10 @@ type AmendedUpdate = Extract<TapeMessage, { type: 'amend' }>['update']
 type RetractMessage = Extract<TapeMessage, { type: 'retract' }>
 
 function contentOf(update: TapeMessage | AmendedUpdate): string {
-  if ('shares' in update) return movementOf(update)
+  if ('memo' in update) return movementOf(update)
   switch (update.type) {
+    case 'trade':
+      return tradeOf(update)
     case 'approval':
       return `${update.amount ?? update.raw} ${short(update.owner)} approves ${short(update.spender)}  ${locationOf(update)}`
     case 'multiplier':
@@ -71,6 +74,8 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
       return `source ${update.source}, ${update.reason}, ${headOf(update.head)}`
     case 'quote':
       return quoteOf(update)
+    case 'venue':
+      return `${update.change} ${update.venue.pool} ${placeOf(update.venue)} from block ${update.from_block}${update.reason === null ? '' : `: ${update.reason}`}`
     case 'session':
       return `${update.market} ${update.state}${update.reason === null ? '' : `, ${update.reason}`}${update.ends_at === null ? '' : `, until ${update.ends_at}`}`
   }
@@ -87,6 +92,22 @@ function movementOf(update: Omit<Movement, 'id' | 'prev' | 'time'>): string {
   return `${update.amount ?? `${update.raw} raw`}${shares}${value}  ${short(update.from)} to ${short(update.to)}  ${locationOf(update)}`
 }
 
+function tradeOf({ side, amount, raw, price, currency_amount, venue, basis_bps, basis, ...place }: Trade): string {
+  const { symbol } = venue.currency
+  const at = price === null ? '' : ` at ${inCents(price)} ${symbol}`
+  const against = basis_bps === null ? '' : `, ${basisTextOf(basis_bps, basis)}`
+  const what = `${side ?? 'swap'} ${amount ?? `${raw} raw`}${at} = ${inCents(currency_amount)} ${symbol}${against}`
+  return `${what}  ${venue.kind.replace('_', ' ')}  ${locationOf(place)}`
+}
+type Trade = Extract<AmendedUpdate, { type: 'trade' }>
+
+/** Rounds an amount of one or more to two decimals. Smaller ones keep all. */
+function inCents(text: string): string {
+  const decimal = parseDecimal(text)
+  return decimal && decimal.units >= tenTo(decimal.scale) ? referenceValueOf(decimal.units, decimal.scale, ONE) : text
+}
+const ONE: Decimal = { units: 1n, scale: 0 }
+
 const locationOf = ({ stage, late, block, tx }: { stage: Stage; late: boolean; block: Block; tx: { hash: string } }): string =>
   `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
 
@@ -100,14 +121,17 @@ const navStateOf = ({ state, frozen }: Nav): string => (frozen ? `${state}, froz
 
 /** Writes a quote. The NAV is in dollars, so a basis takes the currency as one dollar, and the line says so. */
 function quoteOf({ venue, price, state, basis, basis_bps, nav }: Quote): string {
-  const place = `${venue.currency.symbol} on ${venue.kind.replace('_', ' ')}`
+  const place = placeOf(venue)
   if (price === null) return `${state}, ${place}`
   if (basis_bps === null) return `${price} ${place}, NAV ${navStateOf(nav)}`
-  const size = basis_bps.replace('-', '')
-  const side = basis_bps.startsWith('-') ? 'under' : 'over'
-  const against = basis === 'drift' ? 'a held NAV' : 'NAV'
-  return `${price} ${place}, ${size} bps ${side} ${against} with ${venue.currency.symbol} as 1 USD, ${navStateOf(nav)}`
+  return `${price} ${place}, ${basisTextOf(basis_bps, basis)} with ${venue.currency.symbol} as 1 USD, ${navStateOf(nav)}`
 }
+
+const placeOf = ({ currency, kind }: Quote['venue']): string => `${currency.symbol} on ${kind.replace('_', ' ')}`
+
+const basisTextOf = (bps: string, basis: Quote['basis']): string =>
+  `${bps.replace('-', '')} bps ${bps.startsWith('-') ? 'under' : 'over'} ${basis === 'drift' ? 'a held NAV' : 'NAV'}`
+
 type Quote = Pick<Extract<TapeMessage, { type: 'quote' }>, 'venue' | 'price' | 'state' | 'basis' | 'basis_bps' | 'nav'>
 
 const headOf = (head: Head): string => `sealed ${head.sealed ?? 'unknown'}, pending ${head.pending ?? 'unknown'}`
