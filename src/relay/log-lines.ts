@@ -59,6 +59,7 @@ export const logLines = {
     'the node refuses to read contracts: multipliers, supply and frozen feeds are known from the list and from logs only',
   ),
   pools_unreadable: repeated('pools cannot be read'),
+  swaps_unreadable: repeated('swaps of pools have another layout than those of their kind of pool, and are not published'),
   pool_unlisted: repeated('POOLS names a token that is not listed'),
   // The token list
   list_read: info('the token list was read'),

@@ -235,10 +235,13 @@ async function openCountedIngest(context: WritingContext) {
     // A batch ends at the next turn of the event loop, because Node has then read all sockets.
     tick: nextTurn,
     settings: { ...config.tokens, ...intervals, sessionAt: calendar && ((seconds) => calendar.sessionAt(seconds)) },
-    count: ({ repeated, unlisted }, openAt) => {
+    count: ({ repeated, unlisted, unreadable }, openAt) => {
       oldestOpenAt = openAt
       metrics.logsRepeated.inc(repeated)
       metrics.logsUnlisted.inc(unlisted)
+      if (unreadable === 0) return
+      onUnreadable(unreadable)
+      log('swaps_unreadable', { count: unreadable })
     },
     onUnreadable: (count) => {
       onUnreadable(count)

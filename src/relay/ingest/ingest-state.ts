@@ -11,6 +11,7 @@ import type { PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
 import type { TokenDirectory } from '../tokens/token-directory.ts'
+import type { Venue } from '../tokens/venue.ts'
 import type { Ledger } from './facts/ledger.ts'
 
 export type QuoteSettings = {
@@ -66,6 +67,8 @@ export type IngestState = {
   feedAddresses: ReadonlySet<Hex>
   readonly quoteSettings: QuoteSettings
   readonly quotes: Map<Hex, TokenQuotes>
+  /** Pools by id. Each change makes a new map. */
+  venues: ReadonlyMap<Hex, Venue>
   readonly changedQuotes: Set<Hex>
   /** Returns the market session at a time in seconds; null without a calendar. */
   readonly sessionAt: ((seconds: number) => MarketSession) | null

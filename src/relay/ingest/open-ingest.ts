@@ -12,6 +12,7 @@ import type { Entry, Tape, TapeWriter } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PolledList } from '../tokens/list/list-poller.ts'
 import { aggregatorAddresses } from '../tokens/price-feeds.ts'
+import { accountsOf } from '../tokens/venue.ts'
 import type { IngestState } from './ingest-state.ts'
 import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
@@ -93,7 +94,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   return published.pipe(tap((entries) => poolsToRead.observe(entries)))
 }
 
-/** The tokens that are not delisted, and the addresses whose logs the relay receives: these tokens, and the feeds' aggregators. */
+/** The tokens that are not delisted, and the addresses whose logs the relay receives: these tokens, the feeds' aggregators, the pools. */
 type Followed = { readonly tokens: readonly Hex[]; readonly addresses: readonly Hex[] }
 
 type ConnectedInputs = Omit<PipelineInputs, 'tokenLists' | 'chainEvents' | 'onReduced'> & {
@@ -105,7 +106,7 @@ type ConnectedInputs = Omit<PipelineInputs, 'tokenLists' | 'chainEvents' | 'onRe
 export function connectPipeline({ lists, chainEvents, ...inputs }: ConnectedInputs): Observable<readonly Entry[]> {
   const { state } = inputs
   const followed = new BehaviorSubject(followedBy(state))
-  let { listOrder, feeds } = state
+  let { listOrder, feeds, venues } = state
   return pipeline({
     ...inputs,
     tokenLists: lists.pipe(map((list) => ({ type: 'list', list }))),
@@ -117,18 +118,19 @@ export function connectPipeline({ lists, chainEvents, ...inputs }: ConnectedInpu
       ),
     ),
     onReduced: () => {
-      if (state.listOrder === listOrder && state.feeds === feeds) return
+      if (state.listOrder === listOrder && state.feeds === feeds && state.venues === venues) return
       listOrder = state.listOrder
       feeds = state.feeds
+      venues = state.venues
       followed.next(followedBy(state))
     },
   })
 }
 
-function followedBy({ tokens: table, feeds }: IngestState): Followed {
+function followedBy({ tokens: table, feeds, venues }: IngestState): Followed {
   const tokens = listedAddresses(table).sort()
-  const aggregators = aggregatorAddresses(feeds)
-  return { tokens, addresses: aggregators.length > 0 ? [...tokens, ...aggregators] : tokens }
+  const others = [...aggregatorAddresses(feeds), ...accountsOf(venues.values())]
+  return { tokens, addresses: others.length > 0 ? [...tokens, ...others] : tokens }
 }
 
 const openKeysOf = (state: IngestState): OpenKeys => ({

@@ -2,30 +2,69 @@ import type { Hex } from '../../lib/hex.ts'
 import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
 import type { Block } from '../../protocol/fields.ts'
 import type { Draft, DraftOf } from '../../protocol/updates.ts'
+import type { DecodedLog } from '../chain/logs/fold-logs.ts'
+import { type Pool, SQRT_PRICE_BOUNDS } from '../chain/pools/pool.ts'
 import type { PoolsRead } from '../chain/pools/pool-poller.ts'
+import type { PoolReading } from '../chain/pools/pool-queries.ts'
 import { isSameQuote, type QuoteFields, quoteFrom, withNav, withQuote } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
+import { swapFeeOf } from '../tokens/venue.ts'
 import type { Moment } from './batch-values.ts'
 import type { IngestState } from './ingest-state.ts'
+import { type Publication, withoutFacts } from './publication.ts'
+import { judgeVenue } from './venues.ts'
 
-/** Applies one reading of the pools. Publishes a quote only if its price, its state or the kind of its basis changed. */
+/** Applies one reading of the pools. */
 export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead, moment: Moment): readonly Draft[] {
-  const { poolMinDepth, pools: settings } = state.quoteSettings
-  const order = settings.map(({ id }) => id)
   const readBlock = block && moment.blockOf(block.number, block.hash, block.timestamp)
   return [...pools].flatMap(([pool, reading]) => {
     const token = state.tokens.get(pool.token)
     if (token?.state !== 'listed') return []
-    const nav = moment.navOf(token.navReading, token.frozen)
     const isRead = reading.kind === 'read' && token.decimals !== null
     const at = isRead && readBlock ? readBlock : newestHead(state)
-    const quote = quoteFrom({ pool, reading, block: at }, { decimals: token.decimals, nav, poolMinDepth })
-    const quotes = state.quotes.get(token.address) ?? []
-    const before = quotes.find(({ venue }) => venue.pool === pool.id)
-    if (before && isSameQuote(before, quote)) return []
-    setQuotes(state, token, withQuote(quotes, quote, order))
-    return [quoteDraft(token, quote, moment)]
+    return [...judgeVenue(state, pool, reading, moment), ...updateQuote(state, token, { pool, reading, block: at }, moment)]
   })
+}
+
+/** Adds the quote that a trade leaves behind to its publication. A trade in an older block than the quote's leaves none. */
+export function withTradeQuote(
+  state: IngestState,
+  publication: Publication,
+  { decoded }: DecodedLog,
+  moment: Moment,
+): readonly Publication[] {
+  const fact = publication.fact?.draft
+  if (decoded.event !== 'Swap' || fact?.type !== 'trade' || fact.ingest.source === 'backfill') return [publication]
+  const [venue, token] = [state.venues.get(fact.venue.pool), state.tokens.get(fact.address)]
+  const { sqrtPriceX96, liquidity } = decoded
+  if (!venue || venue.droppedFor !== null || token?.state !== 'listed' || isOutOfBounds(sqrtPriceX96)) return [publication]
+  const before = state.quotes.get(token.address)?.find(({ venue: { pool } }) => pool === venue.pool.id)
+  if (before && before.block.number > fact.block.number) return [publication]
+  // The event of a Slipstream pool omits its fee.
+  const feeBps = swapFeeOf(venue, decoded) ?? before?.venue.fee_bps ?? null
+  const reading = { kind: 'read', sqrtPriceX96, liquidity, feeBps } as const
+  return [publication, ...withoutFacts(updateQuote(state, token, { pool: venue.pool, reading, block: fact.block }, moment))]
+}
+
+const isOutOfBounds = (sqrtPriceX96: bigint): boolean =>
+  sqrtPriceX96 < SQRT_PRICE_BOUNDS.min || sqrtPriceX96 > SQRT_PRICE_BOUNDS.max
+
+/** Publishes a quote only if its price, its state or the kind of its basis changed. */
+function updateQuote(
+  state: IngestState,
+  token: Token,
+  read: { readonly pool: Pool; readonly reading: PoolReading; readonly block: Block },
+  moment: Moment,
+): readonly Draft[] {
+  const { poolMinDepth, pools } = state.quoteSettings
+  const order = pools.map(({ id }) => id)
+  const nav = moment.navOf(token.navReading, token.frozen)
+  const quote = quoteFrom(read, { decimals: token.decimals, nav, poolMinDepth })
+  const quotes = state.quotes.get(token.address) ?? []
+  const before = quotes.find(({ venue }) => venue.pool === read.pool.id)
+  if (before && isSameQuote(before, quote)) return []
+  setQuotes(state, token, withQuote(quotes, quote, order))
+  return [quoteDraft(token, quote, moment)]
 }
 
 /** Publishes the quotes of a token whose basis changed because the token's NAV was published. */

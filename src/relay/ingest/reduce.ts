@@ -11,6 +11,7 @@ import {
   sessionNote,
   statusNote,
   tokenNotes,
+  venueNotes,
 } from '../notes/published-notes.ts'
 import { Notes } from '../tape/notes.ts'
 import type { TapeBatch } from '../tape/tape.ts'
@@ -49,9 +50,10 @@ import {
   withoutFacts,
 } from './publication.ts'
 import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
+import { dropVenuesOf, followVenues, reviewVenues } from './venues.ts'
 
-/** Numbers of received logs that the batch does not publish, by reason. */
-export type LogCounts = { readonly repeated: number; readonly unlisted: number }
+/** Numbers of received logs that the batch does not publish, by reason. Only a swap of a pool can be unreadable here. */
+export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
 
 /** The batch that a batch of events writes to the tape, or a part of it. */
 export type Reduction = TapeBatch & {
@@ -93,23 +95,30 @@ const openPart = (state: IngestState) => ({
   before: { ...state },
   first: state.nextSeq,
   updates: [] as Draft[],
-  counts: { repeated: 0, unlisted: 0 },
+  counts: { repeated: 0, unlisted: 0, unreadable: 0 },
 })
 type ReductionPart = ReturnType<typeof openPart>
 
 function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput, moment: Moment): void {
-  const { publications, repeated = 0, unlisted = 0 } = output
+  const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = output
   counts.repeated += repeated
   counts.unlisted += unlisted
+  counts.unreadable += unreadable
   for (const publication of publications) {
     const { draft } = publication
-    if (draft.type === 'token' && draft.change === 'delisted') dropQuotes(state, draft.address)
-    const requoted = draft.type === 'nav' ? withoutFacts(requote(state, draft, moment)) : NOTHING
-    for (const one of [publication, ...requoted]) {
+    for (const one of [publication, ...withoutFacts(draftsAfter(state, draft, moment))]) {
       updates.push(place(one, state.nextSeq, state.epoch))
       state.nextSeq += 1
     }
   }
+}
+
+/** Returns what follows an update: the quotes that its NAV changes, and the pools that a delisted token loses. */
+function draftsAfter(state: IngestState, draft: Draft, moment: Moment): readonly Draft[] {
+  if (draft.type === 'nav') return requote(state, draft, moment)
+  if (draft.type !== 'token' || draft.change !== 'delisted') return []
+  dropQuotes(state, draft.address)
+  return dropVenuesOf(state, draft.address, moment)
 }
 
 function closePart({ before, first, updates, counts }: ReductionPart, state: IngestState, openSeqBefore: number | null): Reduction {
@@ -128,8 +137,10 @@ function* outputsOf(state: IngestState, { updates }: ReductionPart, event: Folde
     case 'sealed':
       return yield* applySealed(state, event, moment)
     case 'subscribed':
-      return yield* outputsOfParts(event.addresses, TOKENS_PER_TURN, (part) => stepOf(applySubscribed(state, part, moment)))
+      yield* outputsOfParts(event.addresses, TOKENS_PER_TURN, (part) => stepOf(applySubscribed(state, part, moment)))
+      return yield stepOf(followVenues(state, event.addresses, moment))
     case 'list': {
+      yield stepOf(reviewVenues(state, moment))
       if (event.list) return yield stepOf(applyList(state, event.list, moment))
       const unread = listedAddresses(state.tokens)
       return yield* outputsOfParts(unread, TOKENS_PER_TURN, (part) => stepOf(applyUnreadList(state, part, moment)))
@@ -237,6 +248,12 @@ function takeNotes(before: IngestState, state: IngestState): Notes {
   state.changedTokens.clear()
   for (const address of state.changedQuotes) notes.set(quoteNotes.at(address), state.quotes.get(address) ?? [])
   state.changedQuotes.clear()
+  if (state.venues !== before.venues) noteVenues(notes, before.venues, state.venues)
   if (session !== before.session) notes.set(sessionNote, { session })
   return notes
+}
+
+function noteVenues(notes: Notes, before: IngestState['venues'], now: IngestState['venues']): void {
+  for (const id of before.keys()) if (!now.has(id)) notes.set(venueNotes.at(id), null)
+  for (const [id, venue] of now) if (venue !== before.get(id)) notes.set(venueNotes.at(id), venue)
 }

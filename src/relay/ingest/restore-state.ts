@@ -14,6 +14,7 @@ import {
   sessionNote,
   statusNote,
   tokenNotes,
+  venueNotes,
 } from '../notes/published-notes.ts'
 import { defineNote, type NoteReader } from '../tape/notes.ts'
 import type { StoredText, Tape } from '../tape/tape.ts'
@@ -102,6 +103,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     tokenByFeed: new Map(),
     quoteSettings,
     ...restoreQuotes(notes, quoteSettings, directory),
+    venues: new Map([...notes.notes(venueNotes).values()].map((venue) => [venue.pool.id, venue])),
     sessionAt,
     session: notes.note(sessionNote)?.session ?? null,
   }

@@ -18,18 +18,19 @@ export function quoteFrom(
   { pool, reading, block }: { readonly pool: Pool; readonly reading: PoolReading; readonly block: Block },
   { decimals, nav, poolMinDepth }: { readonly decimals: number | null; readonly nav: Nav; readonly poolMinDepth: Decimal },
 ): QuoteFields {
-  const { kind, id, currency } = pool
+  const { currency } = pool
   const isRead = reading.kind === 'read' && decimals !== null
   const { state, price, depth } = isRead
     ? judgePool(reading, { isToken0: isToken0(pool), tokenDecimals: decimals, currencyDecimals: currency.decimals, poolMinDepth })
     : UNREADABLE
-  const { symbol, address } = currency
-  const venue = { kind, pool: id, fee_bps: isRead ? reading.feeBps : null, currency: { symbol, address }, hooks: hooksOf(pool) }
+  const venue = venueOf(pool, isRead ? reading.feeBps : null)
   return { venue, price, state, depth, ...basisOf(price, nav), nav, block }
 }
 
-/** Only pools of Uniswap v4 have hooks. */
-export const hooksOf = ({ kind }: Pool): 'none' | null => (kind === 'uniswap_v4' ? null : 'none')
+/** Names a pool. Only pools of Uniswap v4 have hooks. */
+export const venueOf = ({ kind, id, currency: { symbol, address } }: Pool, feeBps: string | null): QuoteFields['venue'] => ({
+  ...{ kind, pool: id, fee_bps: feeBps, currency: { symbol, address }, hooks: kind === 'uniswap_v4' ? null : 'none' },
+})
 
 export const withNav = (quote: QuoteFields, nav: Nav): QuoteFields => ({ ...quote, ...basisOf(quote.price, nav), nav })
 

@@ -39,6 +39,24 @@ const texts = parseAbiParameters('string, string')
 const swapOfPool = parseAbiParameters('int256, int256, uint160, uint128, int24')
 const swapOfManager = parseAbiParameters('int128, int128, uint160, uint128, int24, uint24')
 
+const swaps = [
+  // Uniswap v3 and Slipstream: the amounts are those of the pool. A positive one went into the pool.
+  defineEvent('Swap', ['address', 'address'], swapOfPool, ([sender, recipient], [amount0, amount1, sqrtPriceX96, liquidity]) => ({
+    ...{ event: 'Swap', poolId: null, sender: addressFromWord(sender), recipient: addressFromWord(recipient), fee: null },
+    ...{ amounts: [amount0, amount1], sqrtPriceX96, liquidity },
+  })),
+  // Uniswap v4: the amounts are those of the swapper. A negative one went into the pool.
+  defineEvent(
+    'Swap',
+    ['bytes32', 'address'],
+    swapOfManager,
+    ([poolId, sender], [amount0, amount1, sqrtPriceX96, liquidity, , fee]) => ({
+      ...{ event: 'Swap', poolId, sender: addressFromWord(sender), recipient: null, fee },
+      ...{ amounts: [amount0, amount1], sqrtPriceX96, liquidity },
+    }),
+  ),
+] as const
+
 const events = [
   defineEvent('Transfer', ['address', 'address'], uint, ([from, to], [amount]) => ({
     event: 'Transfer',
@@ -99,22 +117,13 @@ const events = [
     round: BigInt(round),
     updatedAt,
   })),
-  // Uniswap v3 and Slipstream: the amounts are those of the pool. A positive one went into the pool.
-  defineEvent('Swap', ['address', 'address'], swapOfPool, ([sender, recipient], [amount0, amount1, sqrtPriceX96, liquidity]) => ({
-    ...{ event: 'Swap', poolId: null, sender: addressFromWord(sender), recipient: addressFromWord(recipient), fee: null },
-    ...{ amounts: [amount0, amount1], sqrtPriceX96, liquidity },
-  })),
-  // Uniswap v4: the amounts are those of the swapper. A negative one went into the pool.
-  defineEvent(
-    'Swap',
-    ['bytes32', 'address'],
-    swapOfManager,
-    ([poolId, sender], [amount0, amount1, sqrtPriceX96, liquidity, , fee]) => ({
-      ...{ event: 'Swap', poolId, sender: addressFromWord(sender), recipient: null, fee },
-      ...{ amounts: [amount0, amount1], sqrtPriceX96, liquidity },
-    }),
-  ),
+  ...swaps,
 ] as const
+
+const swapTopics: ReadonlySet<unknown> = new Set(swaps.map(([topic]) => topic))
+
+/** Whether a log with this topic is a swap of a pool, if it has the layout of one. */
+export const isSwapTopic = (topic: Hex | undefined): boolean => swapTopics.has(topic)
 
 /** A decoded log. A log of unknown layout is `other`, and is published undecoded. */
 export type DecodedEvent = DecodedBy<(typeof events)[number]> | { readonly event: 'other' }

@@ -13,7 +13,8 @@ export type PoolReading =
       /** Null if the upstream does not tell the fee. */
       readonly feeBps: string | null
     } & PoolState)
-  | { readonly kind: 'unreadable'; readonly reason: string }
+  /** `isWrong`: it trades other tokens than the settings say. */
+  | { readonly kind: 'unreadable'; readonly reason: string; readonly isWrong?: true }
 
 /** `refused`: only the other way of reading may give an answer. `failed`: a repeat may give one. */
 export type PoolAnswer = PoolReading | { readonly kind: 'refused' | 'failed'; readonly reason: string }
@@ -84,7 +85,7 @@ export function readPoolAnswers(
   const facts = { areTokensRight, feeBps: pool.kind === 'uniswap_v3' ? feeBps : null }
   if (tokens && !areTokensRight) {
     const reason = `pool ${pool.id} trades ${tokens.join(' and ')}, not ${pool.token} and ${pool.currency.address}`
-    return { answer: { kind: 'unreadable', reason }, facts }
+    return { answer: { kind: 'unreadable', reason, isWrong: true }, facts }
   }
   // While the tokens of a pool are unknown, its price must not be used: the pool may trade other tokens.
   const unread = way === 'call' && pool.kind !== 'uniswap_v4' && !areTokensRight
@@ -174,4 +175,5 @@ function feeOf({ fee }: QueryAnswers): string | null {
   return word.kind === 'word' && word.value === BigInt.asUintN(FEE_BITS, word.value) ? feeText(word.value) : null
 }
 
-const feeText = (value: bigint): string => formatDecimal({ units: BigInt.asUintN(FEE_BITS, value), scale: FEE_SCALE })
+/** Writes a fee of a contract, in hundredths of a basis point, in basis points. */
+export const feeText = (value: bigint): string => formatDecimal({ units: BigInt.asUintN(FEE_BITS, value), scale: FEE_SCALE })

@@ -1,3 +1,4 @@
+import type { Hex } from '../../../lib/hex.ts'
 import { type Draft, type DraftOf, type FactType, factRows, type UpdateType } from '../../../protocol/updates.ts'
 
 type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
@@ -22,6 +23,9 @@ export function replaceDraft(published: PublishedFact, fact: FactDraft): FactDra
   published.txIndex = fact.tx.index
   return before
 }
+
+/** The contract that emitted the log of a fact. */
+export const contractOf = (fact: FactDraft): Hex => (fact.type === 'trade' ? fact.venue.pool : fact.address)
 
 export const isFact = (draft: Draft): draft is FactDraft => draft.type in factRows && 'key' in draft && draft.key !== undefined
 

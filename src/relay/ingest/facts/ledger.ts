@@ -5,7 +5,7 @@ import { DEPTH_BOUND_BLOCKS, FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../..
 import type { Cursor, OpenKey, OpenKeys } from '../../chain/blocks/sealed-block.ts'
 import type { Log } from '../../chain/logs/log-parser.ts'
 import { lineDigest } from '../../tape/line-digest.ts'
-import { type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
+import { contractOf, type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 import { type Amendment, matchFacts } from './match-facts.ts'
 
 /** Limit of keys in the ledger. Beyond it the ledger forgets the oldest block without open keys. */
@@ -62,7 +62,7 @@ export class Ledger implements OpenKeys {
 
   at(number: number): readonly OpenKey[] {
     const facts = this.#blocks.get(number)?.facts.values() ?? []
-    return Array.from(facts, ({ draft: { key, address, tx } }) => ({ key, address, tx: tx.hash }))
+    return Array.from(facts, ({ draft }) => ({ key: draft.key, address: contractOf(draft), tx: draft.tx.hash }))
   }
 
   publishedBlocksBetween(from: number, to: number): readonly number[] {
@@ -88,8 +88,8 @@ export class Ledger implements OpenKeys {
     return this.#blocks.get(block)?.seals.get(address)?.startsWith(hash) === true
   }
 
-  hasFactOf(address: Hex, block: number): boolean {
-    return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(({ draft }) => draft.address === address)
+  hasFactOf(contract: Hex, block: number): boolean {
+    return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(({ draft }) => contractOf(draft) === contract)
   }
 
   /** Whether a pre-confirmed log may be published: a new key, in an unsettled block not far ahead, below the limit of open keys. */

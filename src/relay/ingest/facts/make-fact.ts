@@ -13,9 +13,13 @@ import { multiplierAt } from '../../tokens/multiplier-history.ts'
 import { navAt } from '../../tokens/nav.ts'
 import { navReadingAt } from '../../tokens/nav-history.ts'
 import { applyPauseChange, featureName, pausedAt } from '../../tokens/pause-history.ts'
+import { basisOf, venueOf } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
+import { tradeNumbersOf } from '../../tokens/trades.ts'
+import { swapFeeOf, type Venue } from '../../tokens/venue.ts'
 import type { Moment } from '../batch-values.ts'
 import type { ChainTime } from '../ingest-state.ts'
+import type { LogSubject } from '../log-subject.ts'
 import type { FactDraft } from './fact.ts'
 
 export type Origin = {
@@ -37,7 +41,7 @@ type FactFields = {
 }
 
 /** Makes the update of a log: joins it with its token as of the log's chain position, as far as that is known now. */
-export function makeFact(decodedLog: DecodedLog, token: Token, origin: Origin, moment: Moment): FactDraft {
+export function makeFact(decodedLog: DecodedLog, { token, venue }: Pick<LogSubject, 'token' | 'venue'>, origin: Origin, moment: Moment): FactDraft {
   const { log, decoded } = decodedLog
   const { symbol, address } = token
   const fields: FactFields = {
@@ -67,15 +71,21 @@ export function makeFact(decodedLog: DecodedLog, token: Token, origin: Origin, m
     case 'ExtraMetadataUpdated':
     case 'SupplyCapUpdated':
       return buildTokenChange(decodedLog, token, fields)
+    case 'Swap':
+      return venue ? buildTrade(log, decoded, { token, venue }, fields) : buildOther(log, fields)
     case 'Memo':
     case 'Seized':
     case 'EndAnnouncement':
     case 'AnswerUpdated':
-    case 'Swap':
     case 'other':
-      return { type: 'log', ...fields.common, ...fields.keyFields, topics: [...log.topics], data: log.data, ...fields.location }
+      return buildOther(log, fields)
   }
 }
+
+const buildOther = (log: Log, { common, keyFields, location }: FactFields): FactDraft => ({
+  type: 'log',
+  ...{ ...common, ...keyFields, topics: [...log.topics], data: log.data, ...location },
+})
 
 type DecodedEventOf<Event extends DecodedEvent['event']> = Extract<DecodedEvent, { event: Event }>
 
@@ -83,10 +93,7 @@ function buildMovement(decodedLog: DecodedLog, decoded: DecodedEventOf<'Transfer
   const { log, memo, isSeized } = decodedLog
   const { from, to, amount: raw } = decoded
   const { decimals } = token
-  const { origin, moment } = fields
-  const multiplier = multiplierAtLog(token, log, origin)
-  const nav = navFor(token, log, origin, moment)
-  const price = nav.price === null ? null : moment.decimalOf(nav.price)
+  const { multiplier, shares, reference_value, nav } = valuationOf(raw, token, log, fields)
   const { symbol, address, time } = fields.common
   const { key, stage, late } = fields.keyFields
   const { block, tx } = fields.location
@@ -104,13 +111,53 @@ function buildMovement(decodedLog: DecodedLog, decoded: DecodedEventOf<'Transfer
     raw: raw.toString(),
     amount: decimals === null ? null : amountOf(raw, decimals),
     multiplier,
-    shares: sharesAt(token, raw, multiplier, moment.decimalOf),
-    reference_value: decimals === null || !price ? null : referenceValueOf(raw, decimals, price),
+    shares,
+    reference_value,
     nav,
     memo,
     block,
     tx,
     ingest: ingestOf(fields),
+  }
+}
+
+/** What an amount of a token is worth at the position of a log: its shares, and its value by the NAV. */
+function valuationOf(raw: bigint, token: Token, log: Log, { origin, moment }: FactFields) {
+  const { decimals } = token
+  const multiplier = multiplierAtLog(token, log, origin)
+  const nav = navFor(token, log, origin, moment)
+  const price = nav.price === null ? null : moment.decimalOf(nav.price)
+  return {
+    multiplier,
+    shares: sharesAt(token, raw, multiplier, moment.decimalOf),
+    reference_value: decimals === null || !price ? null : referenceValueOf(raw, decimals, price),
+    nav,
+  }
+}
+
+function buildTrade(
+  log: Log,
+  swap: DecodedEventOf<'Swap'>,
+  { token, venue }: { readonly token: Token; readonly venue: Venue },
+  fields: FactFields,
+): FactDraft {
+  const { side, raw, amount, currency_amount, price, pool_price } = tradeNumbersOf(venue.pool, swap, token.decimals)
+  const { multiplier, shares, reference_value, nav } = valuationOf(raw, token, log, fields)
+  const { common, keyFields, location } = fields
+  return {
+    type: 'trade',
+    ...{
+      ...common,
+      ...keyFields,
+      venue: venueOf(venue.pool, swapFeeOf(venue, swap)),
+      side,
+      raw: raw.toString(),
+      amount,
+      multiplier,
+      shares,
+    },
+    ...{ currency_amount, price, pool_price, reference_value, ...basisOf(price, nav), nav },
+    ...{ sender: swap.sender, recipient: swap.recipient, ...location, ingest: ingestOf(fields) },
   }
 }
 

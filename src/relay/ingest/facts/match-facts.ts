@@ -1,10 +1,10 @@
 import type { Hex } from '../../../lib/hex.ts'
-import { contentOf, type FactDraft, hasSameDetail, isSameContent, type PublishedFact } from './fact.ts'
+import { contentOf, contractOf, type FactDraft, hasSameDetail, isSameContent, type PublishedFact } from './fact.ts'
 
 type BlockFacts = {
   readonly published: ReadonlyMap<string, PublishedFact>
   readonly sealed: readonly FactDraft[]
-  /** Tokens for which the sealed facts are complete. A key of another token stays, even if the block lacks it. */
+  /** Contracts whose sealed facts are complete. A key of another contract stays, even if the block lacks it. */
   readonly addresses: ReadonlySet<Hex>
   /** Returns sealed facts of other blocks that have the same transactions as the given facts. */
   readonly sealedElsewhere: (facts: readonly FactDraft[]) => readonly FactDraft[]
@@ -68,8 +68,8 @@ function findMissing({ published, sealed, addresses }: BlockFacts): readonly Pub
   const sealedByKey = new Map(sealed.map((fact) => [fact.key, fact]))
   const isMissing = ({ draft }: PublishedFact) => {
     const fact = sealedByKey.get(draft.key)
-    // A key in the block is compared, even if the block is incomplete for its token.
-    return fact ? !isSameContent(draft, fact) : addresses.has(draft.address)
+    // A key in the block is compared, even if the block is incomplete for its contract.
+    return fact ? !isSameContent(draft, fact) : addresses.has(contractOf(draft))
   }
   return [...published.values()].filter(isMissing).sort((a, b) => byLogIndex(a.draft, b.draft))
 }

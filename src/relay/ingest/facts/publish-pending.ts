@@ -6,7 +6,9 @@ import type { Moment } from '../batch-values.ts'
 import { applyDue, observeClaimedTime } from '../chain-time.ts'
 import { raiseHead } from '../head-and-status.ts'
 import type { IngestState } from '../ingest-state.ts'
+import { type LogSubject, subjectOf } from '../log-subject.ts'
 import { applyPendingRound } from '../nav-rounds.ts'
+import { withTradeQuote } from '../pool-quotes.ts'
 import {
   addAll,
   type EventOutput,
@@ -38,24 +40,27 @@ function publishPart(
   moment: Moment,
 ): EventOutput {
   const publications: Publication[] = []
-  let [pending, repeated, unlisted]: [number | null, number, number] = [null, 0, 0]
+  const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
+  let pending: number | null = null
   for (const pendingLog of pendingLogs) {
     const { log } = pendingLog.decodedLog
-    const token = state.tokens.get(log.address)
+    const subject = subjectOf(state, pendingLog.decodedLog)
     if (state.feedAddresses.has(log.address)) {
       addAll(publications, withoutFacts(applyPendingRound(state, log, moment)))
-    } else if (!token || token.state === 'delisted') {
-      unlisted += 1
-    } else if (!isOpen(state.ledger, log)) {
-      repeated += 1
-    } else {
+    } else if (typeof subject === 'string') {
+      counts[subject] += 1
+    } else if (subject && !subject.isFollowed) {
+      counts.unlisted += 1
+    } else if (subject && !isOpen(state.ledger, log)) {
+      counts.repeated += 1
+    } else if (subject) {
       const blockTime = { number: log.blockNumber, timestamp: log.blockTimestamp }
       addAll(publications, observeClaimedTime(state, blockTime, false, moment))
       if (mustWait(pendingLog, hasOtherKeys)) continue
       const isMultiplierChanged = applyPendingLog(state, pendingLog.decodedLog, moment)
-      const publication = publishLog(state, pendingLog, moment)
-      if (publication) publications.push(publication)
-      else if (!pendingLog.isKnown) repeated += 1
+      const publication = publishLog(state, subject, pendingLog, moment)
+      if (publication) addAll(publications, withTradeQuote(state, publication, pendingLog.decodedLog, moment))
+      else if (!pendingLog.isKnown) counts.repeated += 1
       if (publication && publication.draft.type !== 'amend') pending = Math.max(log.blockNumber, pending ?? 0)
       // The log may have scheduled a multiplier that is due already.
       if (isMultiplierChanged) addAll(publications, [...applyDue(state, moment), ...correctMultipliers(state, log.address, moment)])
@@ -64,7 +69,7 @@ function publishPart(
   }
   // The highest block with a new key is being built.
   raiseHead(state, { pending })
-  return { publications, repeated, unlisted }
+  return { publications, ...counts }
 }
 
 /** Whether a log may still be published or amended before its block is settled. */
@@ -91,13 +96,11 @@ function otherKeysIn(ledger: Ledger): HasOtherKeys {
 }
 
 /** Publishes a new key, or amends a known one. Returns null if neither is needed or allowed. */
-function publishLog(state: IngestState, pendingLog: PendingLog, moment: Moment): Publication | null {
+function publishLog(state: IngestState, subject: LogSubject, pendingLog: PendingLog, moment: Moment): Publication | null {
   const { decodedLog, via, receivedAt, isKnown } = pendingLog
   const { log } = decodedLog
-  const { ledger, tokens, chainTime } = state
-  const token = tokens.get(log.address)
-  if (!token) return null
-  const fact = makeFact(decodedLog, token, { via, sealed: false, late: false, receivedAt, chainTime }, moment)
+  const { ledger, chainTime } = state
+  const fact = makeFact(decodedLog, subject, { via, sealed: false, late: false, receivedAt, chainTime }, moment)
   const before = ledger.find(log.blockNumber, log.key)
   if (!before) return { draft: fact, fact: ledger.add(fact, 'open', state.tapeEnd, moment.at) }
   const isSame = isSameContent(before.draft, fact) && hasSameDetail(before.draft, fact)

@@ -5,14 +5,17 @@ import type { SealedBlock } from '../../chain/blocks/sealed-block.ts'
 import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
 import { wholeContracts } from '../../chain/logs/log-filter.ts'
 import type { FoldedBlock } from '../../chain/logs/log-memory.ts'
+import type { Log } from '../../chain/logs/log-parser.ts'
 import { applyDueSchedules, applySealedLogs, currentValue } from '../apply-to-tokens.ts'
 import type { Moment } from '../batch-values.ts'
 import { advanceTime, observeBlockTime } from '../chain-time.ts'
 import type { IngestState } from '../ingest-state.ts'
+import { type LogSubject, subjectOf } from '../log-subject.ts'
 import { settleRounds } from '../nav-rounds.ts'
+import { withTradeQuote } from '../pool-quotes.ts'
 import { addAll, NEXT_TURN, type Outputs, PUBLISHED_PER_TURN, type Publication, UNPLACED, withoutFacts } from '../publication.ts'
 import { amendment, correctMultipliers } from './amend.ts'
-import type { FactDraft, PublishedFact } from './fact.ts'
+import { contractOf, type FactDraft, type PublishedFact } from './fact.ts'
 import type { BlockContents, Settlement } from './ledger.ts'
 import { isMovementPublishedAs, makeFact, type Origin } from './make-fact.ts'
 
@@ -39,10 +42,10 @@ export function* settleBlock(state: IngestState, block: DecodedBlock, options: S
   const isLarge = block.decodedLogs.length > PUBLISHED_PER_TURN
   // Decoding the logs of a large block has used up this turn.
   if (isLarge) yield NEXT_TURN
-  const { opening, facts, parts, queried, correctedAddresses, unlisted } = applyLogs(state, block, options, moment)
+  const { opening, facts, parts, queried, correctedAddresses, counts } = applyLogs(state, block, options, moment)
   // A block that corrects facts of other blocks is written at once: after a crash, nothing would show that an amend is missing.
   const isSplit = correctedAddresses.length === 0
-  yield { publications: opening, unlisted }
+  yield { publications: opening, ...counts }
   if (isLarge && isSplit) yield NEXT_TURN
   const blockField = moment.blockOf(block.number, block.hash, block.timestamp)
   const [contents, complete] = block.unreadable
@@ -53,7 +56,7 @@ export function* settleBlock(state: IngestState, block: DecodedBlock, options: S
     : state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
   if (isLarge && isSplit) yield NEXT_TURN
   let publications: Publication[] = []
-  for (const publication of publishFacts(state, settlement, blockField, moment)) {
+  for (const publication of publishFacts(state, settlement, block, blockField, moment)) {
     publications.push(publication)
     if (publications.length < PUBLISHED_PER_TURN || !isSplit) continue
     yield { publications }
@@ -89,11 +92,14 @@ function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBe
   const time = settlesAllBefore ? block.timestamp : null
   const queried = wholeContracts(block.filters)
   // Facts of this block are excluded, because the settlement amends them as sealed ones.
-  const isElsewhere = ({ draft }: PublishedFact) => draft.block.number !== block.number || !queried.has(draft.address)
+  const isElsewhere = ({ draft }: PublishedFact) => draft.block.number !== block.number || !queried.has(contractOf(draft))
   const timeBefore = settlesAllBefore ? advanceTime(state, block, moment, isElsewhere) : observeBlockTime(state, block, moment)
-  const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
+  const { listed, parts, rounds, counts } = listedLogsOf(state, block)
   const roundDrafts = settleRounds(state, block, rounds, moment)
-  const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
+  const logsByAddress = Map.groupBy(
+    listed.map(({ decodedLog }) => decodedLog),
+    ({ log }) => log.address,
+  )
   const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
   // Tokens that the block does not settle publish no logs, so these logs do not change them either.
   const correctedAddresses = [...touched]
@@ -104,16 +110,28 @@ function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBe
   const scheduleDrafts =
     time === null ? [] : [...state.scheduled].flatMap((address) => applyDueSchedules(state, address, time, moment).drafts)
   const origin: Origin = { via: block.via, sealed: true, late, receivedAt: moment.at, chainTime: state.chainTime }
-  const facts = factsOf(state, decodedLogs, origin, moment)
+  const facts = factsOf(state, listed, origin, moment)
   const opening = [...timeBefore, ...withoutFacts([...roundDrafts, ...scheduleDrafts])]
-  return { opening, facts, parts, queried, correctedAddresses, unlisted }
+  return { opening, facts, parts, queried, correctedAddresses, counts }
 }
 
 /** Publishes retracts, amends and new facts in the order of the contract. The seals are published after them. */
-function* publishFacts(state: IngestState, settlement: Settlement, block: Block, moment: Moment): Generator<Publication> {
+function* publishFacts(
+  state: IngestState,
+  settlement: Settlement,
+  { decodedLogs }: DecodedBlock,
+  block: Block,
+  moment: Moment,
+): Generator<Publication> {
   for (const retraction of settlement.retractions) yield retract(state, retraction, block, moment)
   for (const { published, before } of settlement.amendments) yield amendment(state, published, before, moment)
-  for (const fact of settlement.additions) yield { draft: fact.draft, fact }
+  const swaps = new Map(decodedLogs.flatMap((log) => (log.decoded.event === 'Swap' ? [[log.log.key, log] as const] : [])))
+  for (const fact of settlement.additions) {
+    const publication = { draft: fact.draft, fact }
+    const swap = swaps.get(fact.draft.key)
+    if (swap) yield* withTradeQuote(state, publication, swap, moment)
+    else yield publication
+  }
 }
 
 function publishSeals(
@@ -142,33 +160,42 @@ function retract(state: IngestState, retraction: Settlement['retractions'][numbe
   }
 }
 
-/** Returns the logs of tokens that are not delisted or have published facts in this block, and the rounds of the price feeds. */
-function listedLogsOf({ tokens, feedAddresses, ledger }: IngestState, block: DecodedBlock) {
-  const isRound = ({ address }: { readonly address: Hex }) => feedAddresses.has(address)
-  const isListed = ({ address }: { readonly address: Hex }) => {
-    const token = tokens.get(address)
-    return token !== undefined && (token.state !== 'delisted' || ledger.hasFactOf(address, block.number))
+type AboutToken = { readonly decodedLog: DecodedLog; readonly subject: LogSubject }
+
+/** Returns the logs that are followed or have published facts in this block, and the rounds of the price feeds. */
+function listedLogsOf(state: IngestState, block: DecodedBlock) {
+  const { feedAddresses, ledger } = state
+  const counts = { unlisted: 0, unreadable: 0 }
+  const listed: AboutToken[] = []
+  const rounds: Log[] = []
+  for (const decodedLog of block.decodedLogs) {
+    const { log } = decodedLog
+    if (feedAddresses.has(log.address)) {
+      rounds.push(log)
+      continue
+    }
+    const subject = subjectOf(state, decodedLog)
+    if (typeof subject === 'string') counts[subject] += 1
+    else if (subject && (subject.isFollowed || ledger.hasFactOf(log.address, block.number))) listed.push({ decodedLog, subject })
+    else if (subject) counts.unlisted += 1
   }
-  const logs = block.decodedLogs.filter(({ log }) => !isRound(log))
-  const decodedLogs = logs.filter(({ log }) => isListed(log))
-  const parts = block.parts.filter(isListed)
-  return {
-    decodedLogs,
-    parts,
-    rounds: block.decodedLogs.flatMap(({ log }) => (isRound(log) ? [log] : [])),
-    unlisted: logs.length - decodedLogs.length + block.parts.length - parts.length,
-  }
+  const parts = block.parts.filter(({ address }) => isListed(state, address, block.number))
+  counts.unlisted += block.parts.length - parts.length
+  return { listed, parts, rounds, counts }
 }
 
-function factsOf(state: IngestState, decodedLogs: readonly DecodedLog[], origin: Origin, moment: Moment): readonly FactDraft[] {
-  const facts: FactDraft[] = []
-  for (const decodedLog of decodedLogs) {
-    const { address, blockNumber, key } = decodedLog.log
-    const token = state.tokens.get(address)
-    if (!token) continue
+function isListed({ tokens, ledger }: IngestState, address: Hex, block: number): boolean {
+  const token = tokens.get(address)
+  return token !== undefined && (token.state !== 'delisted' || ledger.hasFactOf(address, block))
+}
+
+function factsOf(state: IngestState, logs: readonly AboutToken[], origin: Origin, moment: Moment): readonly FactDraft[] {
+  return logs.map(({ decodedLog, subject }) => {
+    // The token may have changed since: its logs in this block are applied first.
+    const token = state.tokens.get(subject.token.address) ?? subject.token
+    const { blockNumber, key } = decodedLog.log
     const published = state.ledger.find(blockNumber, key)?.draft
     const isPublished = published && isMovementPublishedAs(published, decodedLog, token, origin.chainTime, moment)
-    facts.push(isPublished ? published : makeFact(decodedLog, token, origin, moment))
-  }
-  return facts
+    return isPublished ? published : makeFact(decodedLog, { ...subject, token }, origin, moment)
+  })
 }

@@ -18,7 +18,7 @@ const moment = openMoment({ at: NOON, wallTime: NOON }, 1)
 const factAt = (block: number, index = 0, raw = 1n): FactDraft => {
   const log = logAt({ block, index, raw, address })
   const origin = { via: 'sealed', sealed: true, late: true, receivedAt: NOON, chainTime: null } as const
-  return makeFact(foldAlone({ log, decoded: decodeLog(log) }), tokenOf(), origin, moment)
+  return makeFact(foldAlone({ log, decoded: decodeLog(log) }), { token: tokenOf(), venue: null }, origin, moment)
 }
 const publish = (ledger: Ledger, block: number, index = 0, end = 0) => {
   const fact = factAt(block, index)

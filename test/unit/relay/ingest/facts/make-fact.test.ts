@@ -47,7 +47,7 @@ const enrichLog = (
   const decodedLog = foldAlone({ log, decoded: decodeLog(log) })
   const draft = makeFact(
     decodedLog,
-    { ...token, ...overrides, ...histories },
+    { token: { ...token, ...overrides, ...histories }, venue: null },
     rest,
     openMoment({ at: now, wallTime: now }, 93_600_000),
   )

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { Address, Bytes32 } from '../../protocol/fields.ts'
+import type { DraftOf } from '../../protocol/updates.ts'
+import { type Pool, poolAccount } from '../chain/pools/pool.ts'
+import { feeText } from '../chain/pools/pool-queries.ts'
+import { venueOf } from './quotes.ts'
+import { Decimals, type Stored } from './token-schema.ts'
+import type { Swap } from './trades.ts'
+
+const reasons = ['settings', 'delisted', 'refused', 'wrong_tokens'] as const satisfies readonly DraftOf<'venue'>['reason'][]
+
+/** A pool that is followed or was dropped. A dropped one is kept as long as the settings name it, or a fact of it is published. */
+export const VenueSchema = z.object({
+  pool: z.object({
+    token: Address,
+    kind: z.enum(['uniswap_v3', 'uniswap_v4', 'slipstream']),
+    id: z.union([Address, Bytes32]),
+    manager: Address.nullable(),
+    currency: z.object({ symbol: z.string(), address: Address, decimals: Decimals }),
+  }),
+  /** Null if the upstream did not give the fee. */
+  feeBps: z.string().nullable(),
+  /** Why the pool was dropped; null while it is followed. */
+  droppedFor: z.enum(reasons).nullable(),
+  /** The first block from which it is followed or dropped; null until the source receives its logs. */
+  fromBlock: z.int().nullable(),
+})
+export type Venue = Stored<typeof VenueSchema>
+/** The venues of a token. */
+export type TokenVenues = readonly Venue[]
+
+export const isSamePool = (a: Pool, b: Pool): boolean =>
+  a.kind === b.kind && a.manager === b.manager && a.token === b.token && a.currency.address === b.currency.address
+
+/** The fee that a swap paid, in basis points. That of a Slipstream pool may change with each swap, and the event omits it. */
+export function swapFeeOf({ pool, feeBps }: Venue, { fee }: Swap): string | null {
+  if (fee !== null) return feeText(BigInt(fee))
+  return pool.kind === 'uniswap_v3' ? feeBps : null
+}
+
+/** Fields of a venue in a message and in a snapshot. */
+export const venueFields = ({ pool, feeBps, fromBlock }: Venue) => ({ venue: venueOf(pool, feeBps), from_block: fromBlock ?? 0 })
+
+/** The contracts whose logs the source must receive. */
+export const accountsOf = (venues: Iterable<Venue>): readonly Venue['pool']['id'][] => [
+  ...new Set([...venues].filter(({ droppedFor }) => droppedFor === null).map(({ pool }) => poolAccount(pool))),
+]
