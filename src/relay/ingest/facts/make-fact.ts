@@ -19,7 +19,6 @@ import { tradeNumbersOf } from '../../tokens/trades.ts'
 import { swapFeeOf, type Venue } from '../../tokens/venue.ts'
 import type { Moment } from '../batch-values.ts'
 import type { ChainTime } from '../ingest-state.ts'
-import type { LogSubject } from '../log-subject.ts'
 import type { FactDraft } from './fact.ts'
 
 export type Origin = {
@@ -40,8 +39,11 @@ type FactFields = {
   readonly moment: Moment
 }
 
+/** `venue` is the pool that swapped the token, or null for a log of the token's contract. */
+type AboutToken = { readonly token: Token; readonly venue: Venue | null }
+
 /** Makes the update of a log: joins it with its token as of the log's chain position, as far as that is known now. */
-export function makeFact(decodedLog: DecodedLog, { token, venue }: Pick<LogSubject, 'token' | 'venue'>, origin: Origin, moment: Moment): FactDraft {
+export function makeFact(decodedLog: DecodedLog, { token, venue }: AboutToken, origin: Origin, moment: Moment): FactDraft {
   const { log, decoded } = decodedLog
   const { symbol, address } = token
   const fields: FactFields = {

@@ -99,8 +99,15 @@ function otherKeysIn(ledger: Ledger): HasOtherKeys {
 function publishLog(state: IngestState, subject: LogSubject, pendingLog: PendingLog, moment: Moment): Publication | null {
   const { decodedLog, via, receivedAt, isKnown } = pendingLog
   const { log } = decodedLog
-  const { ledger, chainTime } = state
-  const fact = makeFact(decodedLog, subject, { via, sealed: false, late: false, receivedAt, chainTime }, moment)
+  const { ledger, tokens, chainTime } = state
+  const token = tokens.get(subject.token)
+  if (!token) return null
+  const fact = makeFact(
+    decodedLog,
+    { token, venue: subject.venue },
+    { via, sealed: false, late: false, receivedAt, chainTime },
+    moment,
+  )
   const before = ledger.find(log.blockNumber, log.key)
   if (!before) return { draft: fact, fact: ledger.add(fact, 'open', state.tapeEnd, moment.at) }
   const isSame = isSameContent(before.draft, fact) && hasSameDetail(before.draft, fact)

@@ -160,13 +160,13 @@ function retract(state: IngestState, retraction: Settlement['retractions'][numbe
   }
 }
 
-type AboutToken = { readonly decodedLog: DecodedLog; readonly subject: LogSubject }
+type SubjectLog = { readonly decodedLog: DecodedLog; readonly subject: LogSubject }
 
 /** Returns the logs that are followed or have published facts in this block, and the rounds of the price feeds. */
 function listedLogsOf(state: IngestState, block: DecodedBlock) {
   const { feedAddresses, ledger } = state
   const counts = { unlisted: 0, unreadable: 0 }
-  const listed: AboutToken[] = []
+  const listed: SubjectLog[] = []
   const rounds: Log[] = []
   for (const decodedLog of block.decodedLogs) {
     const { log } = decodedLog
@@ -189,13 +189,15 @@ function isListed({ tokens, ledger }: IngestState, address: Hex, block: number):
   return token !== undefined && (token.state !== 'delisted' || ledger.hasFactOf(address, block))
 }
 
-function factsOf(state: IngestState, logs: readonly AboutToken[], origin: Origin, moment: Moment): readonly FactDraft[] {
-  return logs.map(({ decodedLog, subject }) => {
-    // The token may have changed since: its logs in this block are applied first.
-    const token = state.tokens.get(subject.token.address) ?? subject.token
+function factsOf(state: IngestState, logs: readonly SubjectLog[], origin: Origin, moment: Moment): readonly FactDraft[] {
+  const facts: FactDraft[] = []
+  for (const { decodedLog, subject } of logs) {
     const { blockNumber, key } = decodedLog.log
+    const token = state.tokens.get(subject.token)
+    if (!token) continue
     const published = state.ledger.find(blockNumber, key)?.draft
     const isPublished = published && isMovementPublishedAs(published, decodedLog, token, origin.chainTime, moment)
-    return isPublished ? published : makeFact(decodedLog, { ...subject, token }, origin, moment)
-  })
+    facts.push(isPublished ? published : makeFact(decodedLog, { token, venue: subject.venue }, origin, moment))
+  }
+  return facts
 }

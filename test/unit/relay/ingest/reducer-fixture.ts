@@ -134,7 +134,7 @@ export const openReducer = async (
   feeds: readonly FeedSetting[] = [],
   worth: Partial<Pick<Parameters<typeof restoreState>[1], 'quotes' | 'hasRegistry' | 'sessionAt'>> = {},
 ) => {
-  const counts = { repeated: 0, unlisted: 0 }
+  const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
   const state = await restoreState(tape, {
     ...{
       navStaleAfterMs: 93_600_000,
@@ -148,7 +148,7 @@ export const openReducer = async (
   const memory = new LogMemory()
   const reduceEvents = (...events: readonly IngestEvent[]) => {
     const reduction = reduceAtOnce(state, foldBatch({ at: clock.now, wallTime: clock.now, events }, memory))
-    for (const name of ['repeated', 'unlisted'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]
+    for (const name of ['repeated', 'unlisted', 'unreadable'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]
     return reduction
   }
   const publish = (...batch: readonly IngestEvent[]) => tape.writer.append(reduceEvents(...batch))

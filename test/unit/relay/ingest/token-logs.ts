@@ -82,3 +82,16 @@ export const answerUpdated = (location: LogLocation, price: string, round: bigin
     roundId: round,
     updatedAt: BigInt(updatedAt),
   })
+
+/** A swap in a Uniswap v3 or Slipstream pool, whose amounts are those of the pool. */
+export const swap = (
+  location: LogLocation,
+  amounts: readonly [bigint, bigint],
+  sqrtPriceX96 = 2n ** 96n,
+  liquidity = 10n ** 16n,
+): Log =>
+  encodeLog(
+    location,
+    'event Swap(address indexed sender, address indexed recipient, int256 amount0, int256 amount1, uint160 sqrtPriceX96, uint128 liquidity, int24 tick)',
+    { sender: alice, recipient: bob, amount0: amounts[0], amount1: amounts[1], sqrtPriceX96, liquidity, tick: 0 },
+  )
