@@ -15,7 +15,7 @@ import {
 } from './fields.ts'
 import { filterFields } from './parameters/value-filters.ts'
 import { messageSchema, registerSchema } from './schema-registry.ts'
-import type { Update } from './updates.ts'
+import { tradeFields, type Update, venueStartFields } from './updates.ts'
 
 export const RequestId = z
   .union([z.int(), z.string().max(64)])
@@ -60,6 +60,11 @@ export const tokenStateFields = {
     .object(quoteFields)
     .nullable()
     .describe('The latest quote of the deepest pool in the state ok, or of the first pool; null before any pool was read.'),
+  last_trade: z
+    .object(tradeFields)
+    .nullable()
+    .describe('The newest trade in chain order that is not retracted; null if none is known.'),
+  venues: z.array(z.object(venueStartFields)).describe('The pools that are followed, each from its first block.'),
   session: z.object(sessionFields).nullable().describe('The session of the market; null without a calendar.'),
 }
 

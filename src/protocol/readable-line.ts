@@ -92,14 +92,14 @@ function movementOf(update: Omit<Movement, 'id' | 'prev' | 'time'>): string {
   return `${update.amount ?? `${update.raw} raw`}${shares}${value}  ${short(update.from)} to ${short(update.to)}  ${locationOf(update)}`
 }
 
-function tradeOf({ side, amount, raw, price, currency_amount, venue, basis_bps, basis, ...place }: Trade): string {
+function tradeOf({ side, amount, raw, price, currency_amount, venue, basis_bps, basis, ...place }: PlacedTrade): string {
   const { symbol } = venue.currency
   const at = price === null ? '' : ` at ${inCents(price)} ${symbol}`
   const against = basis_bps === null ? '' : `, ${basisTextOf(basis_bps, basis)}`
   const what = `${side ?? 'swap'} ${amount ?? `${raw} raw`}${at} = ${inCents(currency_amount)} ${symbol}${against}`
   return `${what}  ${venue.kind.replace('_', ' ')}  ${locationOf(place)}`
 }
-type Trade = Extract<AmendedUpdate, { type: 'trade' }>
+type PlacedTrade = Extract<AmendedUpdate, { type: 'trade' }>
 
 /** Rounds an amount of one or more to two decimals. Smaller ones keep all. */
 function inCents(text: string): string {

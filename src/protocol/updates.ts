@@ -83,7 +83,8 @@ const Mint = movementSchema('mint', 'Tokens were issued.')
 const Burn = movementSchema('burn', 'Tokens were destroyed.')
 const Seize = movementSchema('seize', 'The issuer seized tokens from a holder.')
 
-const Trade = updateSchema('trade', 'A pool that the relay follows swapped the token. Not its transfers: tx.hash joins them.', {
+/** Fields of a trade on the tape and in a snapshot. */
+export const tradeFields = {
   ...factFields,
   venue: Venue,
   side: z.enum(['buy', 'sell']).nullable().describe('buy: the token left the pool; sell: it went in; null if nothing moved.'),
@@ -97,7 +98,14 @@ const Trade = updateSchema('trade', 'A pool that the relay follows swapped the t
   recipient: Address.nullable().describe('As in the event; null in Uniswap v4.'),
   ...locationFields,
   ingest: Ingest,
-})
+}
+export type TradeFields = z.infer<z.ZodObject<typeof tradeFields>>
+
+const Trade = updateSchema(
+  'trade',
+  'A pool that the relay follows swapped the token. Not its transfers: tx.hash joins them.',
+  tradeFields,
+)
 
 const Approval = updateSchema('approval', 'An allowance was set. Sent only if types names it.', {
   ...factFields,
@@ -294,10 +302,12 @@ const Quote = updateSchema(
   quoteFields,
 )
 
+/** A pool that the relay follows, in a snapshot. */
+export const venueStartFields = { venue: Venue, from_block: BlockNumber.describe('The first block for which the change holds.') }
+
 const VenueChange = updateSchema('venue', 'A pool is followed from a block on, or no longer.', {
   change: z.enum(['followed', 'dropped']),
-  venue: Venue,
-  from_block: BlockNumber.describe('The first block for which the change holds.'),
+  ...venueStartFields,
   reason: z
     .enum(['settings', 'delisted', 'refused', 'wrong_tokens'])
     .nullable()

@@ -1,11 +1,24 @@
 import { z } from 'zod'
 import type { Hex } from '../../lib/hex.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../decimal.ts'
-import { Address, DecimalText } from '../fields.ts'
-import { type Movement, movementTypes, type UpdateType } from '../updates.ts'
+import { Address, Bytes32, DecimalText } from '../fields.ts'
+import { type Movement, movementTypes, type Update, type UpdateType } from '../updates.ts'
 
-/** The fields that filters test. Every message of the types that a filter tests has them. */
-type FilteredContent = Pick<Movement, 'reference_value' | 'shares' | 'from' | 'to'>
+type UpdateOf<Type extends UpdateType> = Extract<Update, { readonly type: Type }>
+
+/** The tests of a filter, for each group of types with the same fields. Messages of all other types pass. */
+type FilterTests<Value> = {
+  movement?(content: Movement, value: Value): boolean
+  trade?(content: UpdateOf<'trade'>, value: Value): boolean
+  quote?(content: UpdateOf<'quote'>, value: Value): boolean
+}
+type Group = keyof FilterTests<unknown>
+
+const groupTypes: Readonly<Record<Group, ReadonlySet<UpdateType>>> = {
+  movement: movementTypes,
+  trade: new Set(['trade']),
+  quote: new Set(['quote']),
+}
 
 /** A row of the table: a query parameter, an option of `subscribe`, a field of `subscribed`, a flag of `tail`, names in the SDK. */
 type ValueFilter<Value> = {
@@ -17,9 +30,7 @@ type ValueFilter<Value> = {
   /** Form of the value in `subscribed`. A URL contains this text too, with commas in a list. */
   readonly shown: z.ZodType<string | readonly string[]>
   show(value: Value): string | readonly string[]
-  /** Types that the filter tests. Messages of all other types pass. */
-  readonly types: ReadonlySet<UpdateType>
-  passes(content: FilteredContent, value: Value): boolean
+  readonly passes: FilterTests<Value>
 }
 
 const decimalMessage = 'must be a decimal number such as 10000 or 0.5'
@@ -34,11 +45,13 @@ const MinimumDecimal = z
     return z.NEVER
   })
 
-const AnyCaseAddress = z
-  .string()
-  .meta({ pattern: '^0[xX][0-9a-fA-F]{40}$' })
-  .transform((text) => text.toLowerCase())
-  .pipe(z.custom<Hex>((text) => Address.safeParse(text).success, 'must be an address of 40 hex digits'))
+/** A word of hex digits in any case. */
+const anyCase = (pattern: string, schema: z.ZodType, message: string) =>
+  z
+    .string()
+    .meta({ pattern })
+    .transform((text) => text.toLowerCase())
+    .pipe(z.custom<Hex>((text) => schema.safeParse(text).success, message))
 
 export const commaList = (text: string) =>
   text
@@ -46,7 +59,12 @@ export const commaList = (text: string) =>
     .map((item) => item.trim())
     .filter((item) => item !== '')
 
-const minimumOf = (field: 'reference_value' | 'shares', description: string) =>
+const isAtLeast = (text: string | null, minimum: Decimal): boolean => {
+  const value = text === null ? null : parseDecimal(text)
+  return value !== null && compareDecimals(value, minimum) >= 0
+}
+
+const minimum = (description: string, passes: FilterTests<Decimal>) =>
   ({
     description,
     form: 'number',
@@ -54,38 +72,64 @@ const minimumOf = (field: 'reference_value' | 'shares', description: string) =>
     readText: MinimumDecimal,
     shown: DecimalText,
     show: formatDecimal,
-    types: movementTypes,
-    passes: (content, minimum) => {
-      const text = content[field]
-      const value = text === null ? null : parseDecimal(text)
-      return value !== null && compareDecimals(value, minimum) >= 0
-    },
+    passes,
   }) satisfies ValueFilter<Decimal>
 
-/** Limit of addresses in a selection: each movement is compared with all of them. */
-const MAX_ACCOUNTS = 20
+/** Limit of the words in a list: each message is compared with all of them. */
+const MAX_LISTED = 20
 
-const Accounts = z
-  .array(AnyCaseAddress)
-  .min(1, 'names no address')
-  .max(MAX_ACCOUNTS, `names more than ${MAX_ACCOUNTS} addresses`)
-  .transform((addresses): readonly Hex[] => [...new Set(addresses)])
+/** A list of words in any case. `what` names one of them. */
+const listOf = (what: string, word: z.ZodType<Hex, string>) => {
+  const read = z
+    .array(word)
+    .min(1, `names no ${what}`)
+    .max(MAX_LISTED, `names more than ${MAX_LISTED} ${what === 'address' ? 'addresses' : `${what}s`}`)
+    .transform((words): readonly Hex[] => [...new Set(words)])
+  return { read, readText: z.string().transform(commaList).pipe(read) }
+}
 
 const account = {
-  description: `Only movements from or to one of these addresses, 1 to ${MAX_ACCOUNTS}.`,
+  description: `Only movements from or to one of these addresses, 1 to ${MAX_LISTED}, and trades of which one is the sender or recipient.`,
   form: 'list',
-  read: Accounts,
-  readText: z.string().transform(commaList).pipe(Accounts),
+  ...listOf('address', anyCase('^0[xX][0-9a-fA-F]{40}$', Address, 'must be an address of 40 hex digits')),
   shown: z.array(Address).readonly(),
   show: (addresses) => addresses,
-  types: movementTypes,
-  passes: ({ from, to }, addresses) => addresses.includes(from) || addresses.includes(to),
+  passes: {
+    movement: ({ from, to }, addresses) => addresses.includes(from) || addresses.includes(to),
+    trade: ({ sender, recipient }, addresses) =>
+      addresses.includes(sender) || (recipient !== null && addresses.includes(recipient)),
+  },
+} satisfies ValueFilter<readonly Hex[]>
+
+const PoolId = z.union([Address, Bytes32])
+const isOfPool = ({ venue }: { readonly venue: { readonly pool: Hex } }, pools: readonly Hex[]) => pools.includes(venue.pool)
+
+const pools = {
+  description: `Only trades and quotes of these pools, 1 to ${MAX_LISTED}: addresses, or ids of Uniswap v4.`,
+  form: 'list',
+  ...listOf(
+    'pool',
+    anyCase('^0[xX]([0-9a-fA-F]{40}|[0-9a-fA-F]{64})$', PoolId, 'must be an address of 40 hex digits, or an id of 64'),
+  ),
+  shown: z.array(PoolId).readonly(),
+  show: (ids) => ids,
+  passes: { trade: isOfPool, quote: isOfPool },
 } satisfies ValueFilter<readonly Hex[]>
 
 export const valueFilters = {
-  min_value: minimumOf('reference_value', 'Only movements whose reference_value is at least this; a null value does not pass.'),
-  min_shares: minimumOf('shares', 'Only movements whose shares are at least this; a null value does not pass.'),
+  min_value: minimum(
+    'Only movements whose reference_value, and trades whose currency_amount, is at least this; a null value does not pass.',
+    {
+      movement: ({ reference_value }, value) => isAtLeast(reference_value, value),
+      trade: ({ currency_amount }, value) => isAtLeast(currency_amount, value),
+    },
+  ),
+  min_shares: minimum('Only movements and trades whose shares are at least this; a null value does not pass.', {
+    movement: ({ shares }, value) => isAtLeast(shares, value),
+    trade: ({ shares }, value) => isAtLeast(shares, value),
+  }),
   account,
+  pools,
 } as const
 
 export type FilterName = keyof typeof valueFilters
@@ -123,19 +167,23 @@ export const shownFilters = (values: FilterValues) =>
 
 export const hasValueFilter = (values: FilterValues): boolean => filterNames.some((name) => values[name] !== null)
 
+/** The groups that a filter tests, each with its test. */
+const testsOf = (name: FilterName) => Object.entries(valueFilters[name].passes) as unknown as readonly [Group, Test][]
+type Test = (content: unknown, value: unknown) => boolean
+
 /** Types whose messages the filters may omit. */
 export const leftOutTypes = (values: FilterValues): ReadonlySet<UpdateType> =>
-  new Set(filterNames.flatMap((name) => (values[name] === null ? [] : [...valueFilters[name].types])))
+  new Set(filterNames.flatMap((name) => (values[name] === null ? [] : testsOf(name).flatMap(([group]) => [...groupTypes[group]]))))
 
 type Typed = { readonly type: UpdateType }
 
 /** Makes a test of a message against all filters that are set; null if none is set. */
 export function filterTestOf(values: FilterValues): ((content: Typed) => boolean) | null {
-  const tests = filterNames.flatMap((name) => {
-    const filter: ValueFilter<unknown> = valueFilters[name]
-    const value = values[name]
-    const mayBeLeftOut = (content: Typed): content is Typed & FilteredContent => filter.types.has(content.type)
-    return value === null ? [] : [(content: Typed) => !mayBeLeftOut(content) || filter.passes(content, value)]
-  })
-  return tests.length === 0 ? null : (content) => tests.every((passes) => passes(content))
+  const tests = filterNames.flatMap((name) =>
+    values[name] === null
+      ? []
+      : testsOf(name).map(([group, passes]) => ({ types: groupTypes[group], passes, value: values[name] })),
+  )
+  if (tests.length === 0) return null
+  return (content) => tests.every(({ types, passes, value }) => !types.has(content.type) || passes(content, value))
 }

@@ -2,6 +2,7 @@ import type { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Hex } from '../../lib/hex.ts'
 import type { Decimal } from '../../protocol/decimal.ts'
 import type { Head } from '../../protocol/fields.ts'
+import type { TradeFields } from '../../protocol/updates.ts'
 import type { Cursor } from '../chain/blocks/sealed-block.ts'
 import type { PoolSetting } from '../config/pool-settings.ts'
 import type { MarketSession } from '../market/market-calendar.ts'
@@ -69,6 +70,9 @@ export type IngestState = {
   readonly quotes: Map<Hex, TokenQuotes>
   /** Pools by id. Each change makes a new map. */
   venues: ReadonlyMap<Hex, Venue>
+  /** The last trade of each token; null after its retract if none before it is known. */
+  readonly lastTrades: Map<Hex, TradeFields | null>
+  readonly changedTrades: Set<Hex>
   readonly changedQuotes: Set<Hex>
   /** Returns the market session at a time in seconds; null without a calendar. */
   readonly sessionAt: ((seconds: number) => MarketSession) | null

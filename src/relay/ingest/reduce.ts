@@ -4,6 +4,7 @@ import type { Cursor } from '../chain/blocks/sealed-block.ts'
 import type { Hole } from '../chain/sealed/settlement-types.ts'
 import {
   headNote,
+  lastTradeNotes,
   listOrderNote,
   listReadNote,
   newestSettledNote,
@@ -35,6 +36,7 @@ import { settleBlock } from './facts/settle-block.ts'
 import type { Batch, FoldedEvent } from './fold-batch.ts'
 import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './head-and-status.ts'
 import type { IngestState } from './ingest-state.ts'
+import { trackLastTrade } from './last-trades.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { applyPoolAnswer, dropQuotes, requote } from './pool-quotes.ts'
 import {
@@ -109,6 +111,7 @@ function addOutput({ updates, counts }: ReductionPart, state: IngestState, outpu
     for (const one of [publication, ...withoutFacts(draftsAfter(state, draft, moment))]) {
       updates.push(place(one, state.nextSeq, state.epoch))
       state.nextSeq += 1
+      trackLastTrade(state, one.draft)
     }
   }
 }
@@ -248,12 +251,19 @@ function takeNotes(before: IngestState, state: IngestState): Notes {
   state.changedTokens.clear()
   for (const address of state.changedQuotes) notes.set(quoteNotes.at(address), state.quotes.get(address) ?? [])
   state.changedQuotes.clear()
+  for (const address of state.changedTrades) notes.set(lastTradeNotes.at(address), { trade: state.lastTrades.get(address) ?? null })
+  state.changedTrades.clear()
   if (state.venues !== before.venues) noteVenues(notes, before.venues, state.venues)
   if (session !== before.session) notes.set(sessionNote, { session })
   return notes
 }
 
 function noteVenues(notes: Notes, before: IngestState['venues'], now: IngestState['venues']): void {
-  for (const id of before.keys()) if (!now.has(id)) notes.set(venueNotes.at(id), null)
-  for (const [id, venue] of now) if (venue !== before.get(id)) notes.set(venueNotes.at(id), venue)
+  const all = [...before.values(), ...now.values()]
+  const changed = all.filter(({ pool }) => before.get(pool.id) !== now.get(pool.id))
+  for (const token of new Set(changed.map(({ pool }) => pool.token)))
+    notes.set(
+      venueNotes.at(token),
+      [...now.values()].filter(({ pool }) => pool.token === token),
+    )
 }

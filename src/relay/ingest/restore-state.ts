@@ -7,6 +7,7 @@ import type { Draft } from '../../protocol/updates.ts'
 import type { FeedSetting } from '../config/feed-settings.ts'
 import {
   headNote,
+  lastTradeNotes,
   listOrderNote,
   listReadNote,
   newestSettledNote,
@@ -103,7 +104,9 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     tokenByFeed: new Map(),
     quoteSettings,
     ...restoreQuotes(notes, quoteSettings, directory),
-    venues: new Map([...notes.notes(venueNotes).values()].map((venue) => [venue.pool.id, venue])),
+    venues: new Map([...notes.notes(venueNotes).values()].flat().map((venue) => [venue.pool.id, venue])),
+    lastTrades: new Map([...notes.notes(lastTradeNotes)].map(([address, { trade }]) => [address as Hex, trade])),
+    changedTrades: new Set(),
     sessionAt,
     session: notes.note(sessionNote)?.session ?? null,
   }

@@ -6,8 +6,6 @@ import { isSamePool, type Venue, venueFields } from '../tokens/venue.ts'
 import type { Moment } from './batch-values.ts'
 import type { IngestState } from './ingest-state.ts'
 
-type Reason = Exclude<Venue['droppedFor'], null>
-
 /** Follows a pool once its tokens are known to be the right ones, and drops one that trades other tokens. */
 export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading, moment: Moment): readonly Draft[] {
   const known = state.venues.get(pool.id)
@@ -56,7 +54,12 @@ export function reviewVenues(state: IngestState, moment: Moment): readonly Draft
 }
 
 /** A pool that was never followed is dropped in silence, unless it trades other tokens. */
-function dropVenue(state: IngestState, venue: Venue, droppedFor: Reason, moment: Moment): readonly Draft[] {
+function dropVenue(
+  state: IngestState,
+  venue: Venue,
+  droppedFor: Exclude<Venue['droppedFor'], null>,
+  moment: Moment,
+): readonly Draft[] {
   const dropped: Venue = { ...venue, droppedFor, fromBlock: nextToSettle(state) }
   if (venue.fromBlock !== null || droppedFor === 'wrong_tokens') return publishVenue(state, dropped, moment)
   setVenue(state, dropped)

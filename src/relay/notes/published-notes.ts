@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import type { Hex } from '../../lib/hex.ts'
 import { Address, Head, quoteFields, SourceName, SourceReason, sessionFields } from '../../protocol/fields.ts'
+import { type TradeFields, tradeFields } from '../../protocol/updates.ts'
 import type { MarketSession } from '../market/market-calendar.ts'
 import { defineNote, defineNotes } from '../tape/notes.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
 import { Milliseconds, TokenSchema } from '../tokens/token-schema.ts'
-import { type Venue, VenueSchema } from '../tokens/venue.ts'
+import { type TokenVenues, VenueSchema } from '../tokens/venue.ts'
 
 /** A sealed block and its time, in seconds. */
 export type SealedBlockTime = { readonly number: number; readonly timestamp: number }
@@ -28,8 +29,12 @@ export const listReadNote = defineNote<number>('list-read', Milliseconds)
 /** Addresses of the token list, in its order. A poll writes this note only if the order has changed. */
 export const listOrderNote = defineNote<readonly Hex[]>('list-order', z.array(Address))
 export const tokenNotes = defineNotes<Token>('token/', TokenSchema)
-/** The pools that are followed or were dropped, by id. */
-export const venueNotes = defineNotes<Venue>('venue/', VenueSchema)
+/** The pools of a token that are followed or were dropped. */
+export const venueNotes = defineNotes<TokenVenues>('venues/', z.array(VenueSchema))
+export const lastTradeNotes = defineNotes<{ readonly trade: TradeFields | null }>(
+  'last-trade/',
+  z.object({ trade: z.object(tradeFields).nullable() }),
+)
 export const quoteNotes = defineNotes<TokenQuotes>('quote/', z.array(z.object(quoteFields)))
 /** The last published market session; null without a calendar. */
 export const sessionNote = defineNote<{ readonly session: MarketSession | null }>(

@@ -38,6 +38,9 @@ export function swapFeeOf({ pool, feeBps }: Venue, { fee }: Swap): string | null
   return pool.kind === 'uniswap_v3' ? feeBps : null
 }
 
+/** Whether the source receives its logs. */
+export const isFollowed = ({ droppedFor, fromBlock }: Venue): boolean => droppedFor === null && fromBlock !== null
+
 /** Fields of a venue in a message and in a snapshot. */
 export const venueFields = ({ pool, feeBps, fromBlock }: Venue) => ({ venue: venueOf(pool, feeBps), from_block: fromBlock ?? 0 })
 

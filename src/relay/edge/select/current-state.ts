@@ -1,8 +1,10 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Head, SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { NoticeOf } from '../../../protocol/notices.ts'
+import type { TradeFields } from '../../../protocol/updates.ts'
 import {
   headNote,
+  lastTradeNotes,
   listOrderNote,
   listReadNote,
   newestSettledNote,
@@ -12,6 +14,7 @@ import {
   sessionNote,
   statusNote,
   tokenNotes,
+  venueNotes,
 } from '../../notes/published-notes.ts'
 import type { NoteReader } from '../../tape/notes.ts'
 import type { SharedTapeLink } from '../../tape/tape.ts'
@@ -19,6 +22,7 @@ import type { TokenQuotes } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
 import { TokenDirectory } from '../../tokens/token-directory.ts'
 import { TokenWarnings } from '../../tokens/token-warnings.ts'
+import type { TokenVenues } from '../../tokens/venue.ts'
 
 type ReportedStatus = Omit<SourceStatusNote, 'started_at'> & { readonly started_at: string | null }
 
@@ -42,6 +46,8 @@ export class CurrentState {
   newestSettled: SealedBlockTime | null = null
   #status: ReportedStatus = { source: 'down', reason: 'unreachable', started_at: null }
   readonly #quotes = new Map<string, TokenQuotes>()
+  readonly #venues = new Map<string, TokenVenues>()
+  readonly #lastTrades = new Map<string, TradeFields | null>()
   marketSession: NoticeOf<'snapshot'>['session'] = null
   readonly #shared: Pick<SharedTapeLink, 'isCut'> | null
 
@@ -62,6 +68,8 @@ export class CurrentState {
     this.#status = notes.note(statusNote) ?? this.#status
     this.newestSettled = notes.note(newestSettledNote) ?? this.newestSettled
     for (const [address, quotes] of notes.notes(quoteNotes)) this.#quotes.set(address, quotes)
+    for (const [address, venues] of notes.notes(venueNotes)) this.#venues.set(address, venues)
+    for (const [address, { trade }] of notes.notes(lastTradeNotes)) this.#lastTrades.set(address, trade)
     const note = notes.note(sessionNote)
     if (note) this.marketSession = note.session
   }
@@ -107,6 +115,14 @@ export class CurrentState {
 
   quotesOf(address: Hex): TokenQuotes {
     return this.#quotes.get(address) ?? []
+  }
+
+  lastTradeOf(address: Hex): TradeFields | null {
+    return this.#lastTrades.get(address) ?? null
+  }
+
+  venuesOf(address: Hex): TokenVenues {
+    return this.#venues.get(address) ?? []
   }
 
   isListed(address: Hex): boolean {

@@ -5,11 +5,12 @@ import { navAt } from '../../tokens/nav.ts'
 import { featureName } from '../../tokens/pause-history.ts'
 import { mainQuote } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
+import { isFollowed, venueFields } from '../../tokens/venue.ts'
 import type { CurrentState } from './current-state.ts'
 
 export function snapshotOf(
   token: Token,
-  current: Pick<CurrentState, 'quotesOf' | 'marketSession' | 'warnings'>,
+  current: Pick<CurrentState, 'quotesOf' | 'lastTradeOf' | 'venuesOf' | 'marketSession' | 'warnings'>,
   context: { id: string | null; asOf: string; now: number; navStaleAfterMs: number },
 ): NoticeOf<'snapshot'> {
   return {
@@ -30,6 +31,8 @@ export function snapshotOf(
     supply: supplyOf(token),
     nav: navAt(token.navReading, context.now, context.navStaleAfterMs, token.frozen),
     quote: mainQuote(current.quotesOf(token.address)),
+    last_trade: current.lastTradeOf(token.address),
+    venues: current.venuesOf(token.address).filter(isFollowed).map(venueFields),
     session: current.marketSession,
   }
 }

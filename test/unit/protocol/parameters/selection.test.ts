@@ -236,6 +236,7 @@ describe('the options of a selection', () => {
     min_value: { units: 1n, scale: 0 },
     min_shares: { units: 2n, scale: 0 },
     account: [account],
+    pools: [account],
   }
   const patchOf = (given: unknown) => SelectionPatch.parse(given)
 
@@ -246,6 +247,7 @@ describe('the options of a selection', () => {
       min_value: null,
       min_shares: null,
       account: null,
+      pools: null,
     })
   })
 

@@ -70,6 +70,7 @@ const optionCases = {
   min_value: { min_value: parseDecimal('3') },
   min_shares: { min_shares: parseDecimal('3') },
   account: { account: [ACCOUNT] },
+  pools: { pools: [ACCOUNT] },
 } as const satisfies { readonly [Name in keyof SelectionOptions]: Pick<SelectionOptions, Name> }
 const anyOptions = fc.constantFrom<Partial<SelectionOptions>>({}, ...Object.values(optionCases), { types: ['nav', 'status'] })
 const anyListener = fc.record({
