@@ -177,7 +177,7 @@ type MovementProps = { readonly line: TapeLine; readonly stage: LineStage | null
 function MovementRow({ line, stage, nowMs }: MovementProps) {
   const { content } = line
   if (!('shares' in content)) return null
-  const { figure, value } = lineText(line)
+  const { figure, value, detail } = lineText(line)
   const open = () => openPage({ name: 'fact', key: line.id })
   return (
     <tr class={line.retraction ? 'struck' : ''} data-stage={stage ?? undefined} title={lineRemark(line) ?? ''}>
@@ -187,9 +187,7 @@ function MovementRow({ line, stage, nowMs }: MovementProps) {
       </td>
       <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
       <td>{content.type}</td>
-      <td>
-        {shortHex(content.from)} → {shortHex(content.to)}
-      </td>
+      <td>{lineText(line).detail}</td>
       <td class="figure">{figure}</td>
       <td class="figure">{formatDecimal(content.shares, 2)}</td>
       <td class="figure">{value}</td>

@@ -21,6 +21,13 @@ export function lineText({ content }: TapeLine): LineText {
     case 'burn':
     case 'seize':
       return { ...base, figure: amountText(content), value: valueText(content), detail: partiesOf(content) }
+    case 'trade': {
+      const { side, price, venue, basis_bps } = content
+      const at = price === null ? '' : ` at ${formatDecimal(price, 2)}`
+      const against = basis_bps === null ? '' : `, ${formatDecimal(basis_bps, 1)} bps`
+      const value = `${formatDecimal(content.currency_amount, 2)} ${venue.currency.symbol}`
+      return { ...base, figure: amountText(content), value, detail: `${side ?? 'swap'}${at}${against}` }
+    }
     case 'approval':
       return { ...base, figure: amountText(content), detail: `${shortHex(content.owner)} → ${shortHex(content.spender)}` }
     case 'multiplier':
@@ -39,6 +46,8 @@ export function lineText({ content }: TapeLine): LineText {
       return { ...base, figure: formatDecimal(content.nav.price, 2), detail: content.nav.state }
     case 'quote':
       return { ...base, figure: formatDecimal(content.price, 2), detail: content.state }
+    case 'venue':
+      return { ...base, detail: `${content.change} ${shortHex(content.venue.pool)} from block ${content.from_block}` }
     case 'log':
       return { ...base, detail: shortHex(content.topics[0] ?? 'no topic') }
     case 'hole':

@@ -16,7 +16,7 @@ import { accountsOf } from '../tokens/venue.ts'
 import type { IngestState } from './ingest-state.ts'
 import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
-import { PoolsToRead } from './pools-to-read.ts'
+import { PoolsToRead } from './pools/pools-to-read.ts'
 import { restoreState } from './restore-state.ts'
 
 /** The inputs of the ingest. It has no clock, random numbers or sockets of its own, and depends on these inputs only. */

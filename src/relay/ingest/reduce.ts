@@ -36,9 +36,10 @@ import { settleBlock } from './facts/settle-block.ts'
 import type { Batch, FoldedEvent } from './fold-batch.ts'
 import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './head-and-status.ts'
 import type { IngestState } from './ingest-state.ts'
-import { trackLastTrade } from './last-trades.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
-import { applyPoolAnswer, dropQuotes, requote } from './pool-quotes.ts'
+import { trackLastTrade } from './pools/last-trades.ts'
+import { applyPoolAnswer, dropQuotes, requote } from './pools/pool-quotes.ts'
+import { dropVenuesOf, followVenues, reviewVenues } from './pools/venues.ts'
 import {
   type EventOutput,
   forAllTokens,
@@ -52,7 +53,6 @@ import {
   withoutFacts,
 } from './publication.ts'
 import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
-import { dropVenuesOf, followVenues, reviewVenues } from './venues.ts'
 
 /** Numbers of received logs that the batch does not publish, by reason. Only a swap of a pool can be unreadable here. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }

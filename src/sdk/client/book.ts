@@ -1,25 +1,41 @@
 import { followedKeys, stageAfter } from '../generated/key-life.ts'
-import type { AmendMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
+import type { AmendMessage, SnapshotMessage, TokenMessage, TradeMessage, Update } from '../generated/messages.ts'
 import { comparePositions, isNotAfter } from './position-order.ts'
 import type { StreamItem } from './stream-types.ts'
 
 /** The state of one stock. Each change makes a new object, so `===` shows whether a state changed. `supply` is that of the last snapshot. */
 export type StockState = Pick<
   SnapshotMessage,
-  'symbol' | 'address' | 'token' | 'token_warnings' | 'multiplier' | 'scheduled' | 'paused' | 'supply' | 'nav' | 'quote' | 'session'
+  | 'symbol'
+  | 'address'
+  | 'token'
+  | 'token_warnings'
+  | 'multiplier'
+  | 'scheduled'
+  | 'paused'
+  | 'supply'
+  | 'nav'
+  | 'quote'
+  | 'last_trade'
+  | 'venues'
+  | 'session'
 > & {
   /** The newest quote of each pool, of the deepest pool in the state `ok` first. `quote` is the first of them. */
   readonly quotes: readonly NonNullable<SnapshotMessage['quote']>[]
   /** The newest movements of the stock, newest first. */
   readonly movements: readonly MovementState[]
+  /** The newest trades of the stock, newest first. */
+  readonly trades: readonly TradeState[]
 }
 
+type Staged<Fact extends { stage: string }> = Omit<Fact, 'stage'> & { readonly stage: Fact['stage'] | 'retracted' }
 /** A movement with its amends applied, and with its present stage. */
-export type MovementState = Omit<MovementUpdate, 'stage'> & { readonly stage: MovementUpdate['stage'] | 'retracted' }
-type MovementUpdate = Extract<Update, { shares: string | null }>
+export type MovementState = Staged<Extract<Update, { memo: string | null }>>
+/** A trade with its amends applied, and with its present stage. */
+export type TradeState = Staged<TradeMessage>
 
 export type BookOptions = {
-  /** Limit on the movements kept for each stock; default 20. */
+  /** Limit on the movements, and on the trades, kept for each stock; default 20. */
   readonly movements?: number
   /** States that the book contains at its start, such as the states of another book. */
   readonly states?: readonly StockState[]
@@ -109,8 +125,8 @@ class StockBook implements Book {
     const { address, as_of } = snapshot
     if (this.#isAfterGap) this.#outdated = new Set(this.#entries.keys())
     this.#isAfterGap = false
-    const { movements, quotes } = this.#entries.get(address)?.state ?? { movements: [], quotes: [] }
-    const state = { ...snapshot, movements, ...(snapshot.quote ? withQuote(quotes, snapshot.quote) : { quotes: [] }) }
+    const { movements, trades, quotes } = this.#entries.get(address)?.state ?? { movements: [], trades: [], quotes: [] }
+    const state = { ...snapshot, movements, trades, ...(snapshot.quote ? withQuote(quotes, snapshot.quote) : { quotes: [] }) }
     this.#entries.set(address, { state, asOf: as_of })
     this.#outdated.delete(address)
     this.#notify()
@@ -125,7 +141,7 @@ class StockBook implements Book {
       this.#entries.set(address, { state: newStock(update), asOf: '' })
     const entry = this.#entries.get(address)
     if (!entry) return
-    this.#applyToMovements(entry, update)
+    for (const list of ['movements', 'trades'] as const) this.#applyToFacts(entry, list, update)
     // The snapshot already includes the effect of each message up to `as_of`.
     if (isNotAfter(update.id, entry.asOf)) return
     if (update.symbol !== entry.state.symbol) this.#change(entry, { symbol: update.symbol })
@@ -138,6 +154,21 @@ class StockBook implements Book {
         return this.#change(entry, { nav: content.nav })
       case 'quote':
         return this.#change(entry, withQuote(entry.state.quotes, content))
+      case 'trade': {
+        const { last_trade: last } = entry.state
+        if (!last || content.block.number >= last.block.number) this.#change(entry, { last_trade: content })
+        return
+      }
+      case 'seal': {
+        const { last_trade: last } = entry.state
+        if (last && content.keys.includes(last.key))
+          this.#change(entry, { last_trade: { ...last, stage: 'sealed', block: content.block } })
+        return
+      }
+      case 'venue': {
+        const others = entry.state.venues.filter(({ venue }) => venue.pool !== content.venue.pool)
+        return this.#change(entry, { venues: content.change === 'followed' ? [...others, content] : others })
+      }
       case 'multiplier': {
         const { phase, multiplier, effective_at } = content
         const isScheduled = phase === 'scheduled'
@@ -152,29 +183,30 @@ class StockBook implements Book {
         if (content.change === 'delisted') this.#entries.delete(entry.state.address)
         return
       case 'retract':
+        if (content.key === entry.state.last_trade?.key)
+          this.#change(entry, { last_trade: entry.state.trades.find(isTrade) ?? null })
         if (content.key === entry.scheduledBy) this.#change(entry, { scheduled: null })
         else if (content.restored) this.#change(entry, content.restored)
     }
   }
 
-  #applyToMovements(entry: BookEntry, update: Update): void {
-    const { movements } = entry.state
+  #applyToFacts(entry: BookEntry, list: 'movements' | 'trades', update: Update): void {
+    const facts: readonly (MovementState | TradeState)[] = entry.state[list]
     if ('shares' in update) {
-      const others = movements.filter(({ key }) => key !== update.key)
+      if ((update.type === 'trade') !== (list === 'trades')) return
+      const others = facts.filter(({ key }) => key !== update.key)
       // A message that was lost on the way, or is read from the history, follows messages with greater positions.
       const at = others.findIndex(({ id }) => (comparePositions(id, update.id) ?? 0) <= 0)
       return this.#change(entry, {
-        movements: others.toSpliced(at < 0 ? others.length : at, 0, update).slice(0, this.#movementsBound),
+        [list]: others.toSpliced(at < 0 ? others.length : at, 0, update).slice(0, this.#movementsBound),
       })
     }
     const keys = followedKeys(update)
-    if (!movements.some(({ key }) => keys.includes(key))) return
+    if (!facts.some(({ key }) => keys.includes(key))) return
     const change =
       update.type === 'seal' ? { block: update.block } : update.type === 'amend' && 'shares' in update.update && update.update
     this.#change(entry, {
-      movements: movements.map((movement) =>
-        keys.includes(movement.key) ? { ...movement, ...change, stage: stageAfter(movement.stage, update) } : movement,
-      ),
+      [list]: facts.map((fact) => (keys.includes(fact.key) ? { ...fact, ...change, stage: stageAfter(fact.stage, update) } : fact)),
     })
   }
 
@@ -209,7 +241,12 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   quotes: [],
   session: null,
   movements: [],
+  trades: [],
+  last_trade: null,
+  venues: [],
 })
+
+const isTrade = (trade: TradeState): trade is TradeMessage => trade.stage !== 'retracted'
 
 type PoolQuote = NonNullable<StockState['quote']>
 

@@ -1,6 +1,6 @@
 export type * from '../generated/messages.ts'
 export type { ValueFilters } from '../generated/names.ts'
-export { type Book, type BookOptions, book, type MovementState, type StockState } from './book.ts'
+export { type Book, type BookOptions, book, type MovementState, type StockState, type TradeState } from './book.ts'
 export { GapError } from './completeness-proof.ts'
 export { connect, type RelayClient, type RequestOptions, type SnapshotCut } from './connect.ts'
 export { ConnectionError, RelayError, StocktapeError } from './errors.ts'

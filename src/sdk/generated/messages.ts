@@ -92,6 +92,8 @@ export type Venue = {
     readonly symbol: string
     readonly address: Address
   }
+  /** The contract that may change a Uniswap v4 swap after its event; null if only the id of the pool is known. With a contract the amounts of a trade are those of the pool, not of the trader. */
+  readonly hooks: Address | "none" | null
 }
 
 /** The newest known block numbers. */
@@ -400,6 +402,38 @@ export type BurnMessage = Movement<"burn">
 /** The issuer seized tokens from a holder. */
 export type SeizeMessage = Movement<"seize">
 
+/** A pool that the relay follows swapped the token. Not its transfers: tx.hash joins them. */
+export type TradeMessage = TokenUpdate<"trade"> & OnChain & {
+  readonly venue: Venue
+  /** buy: the token left the pool; sell: it went in; null if nothing moved. */
+  readonly side: "buy" | "sell" | null
+  readonly raw: Raw
+  /** raw / 10^decimals; null if the decimals are unknown. */
+  readonly amount: Decimal | null
+  /** The multiplier at the log's position in the chain; 1 if there is none, null if unknown. */
+  readonly multiplier: Decimal | null
+  /** floor(raw × multiplier) / 10^decimals, rounded down as the token contract does. */
+  readonly shares: Decimal | null
+  /** Units of the currency that went the other way, with the fee of the pool. */
+  readonly currency_amount: Decimal
+  /** currency_amount / amount, rounded half even to eight decimals; null if either is 0. */
+  readonly price: Decimal | null
+  /** The price of the pool after the swap, as in a quote; null at a bound. */
+  readonly pool_price: Decimal | null
+  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+  readonly reference_value: Money | null
+  /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+  readonly basis_bps: Decimal | null
+  /** premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved. */
+  readonly basis: "premium" | "drift" | null
+  readonly nav: ReferenceValue
+  /** As in the event. It need not be the trader. */
+  readonly sender: Address
+  /** As in the event; null in Uniswap v4. */
+  readonly recipient: Address | null
+  readonly ingest: Ingest
+}
+
 /** An allowance was set. Sent only if types names it. */
 export type ApprovalMessage = TokenUpdate<"approval"> & OnChain & {
   /** The holder of the tokens. */
@@ -474,7 +508,7 @@ export type LogMessage = TokenUpdate<"log"> & OnChain & {
 export type RetractMessage = TokenUpdate<"retract"> & {
   readonly key: Key
   /** The type under which it was published or last amended. */
-  readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
+  readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "trade" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
   /** The position of the last message that published or amended it. */
   readonly fact_id: Position
   /** replaced: its content is sealed under replaced_by; reorg: the fact had been sealed; not_sealed: neither. */
@@ -496,13 +530,212 @@ export type RetractMessage = TokenUpdate<"retract"> & {
 export type AmendMessage = TokenUpdate<"amend"> & {
   readonly key: Key
   /** The type under which it was published or last amended. */
-  readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
+  readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "trade" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
   /** The position of the last message that published or amended it. */
   readonly fact_id: Position
   /** The names of the changed fields. */
   readonly changed: readonly string[]
   /** The whole new message, without id, prev and time. */
-  readonly update: Amended<FactMessage>
+  readonly update: OnChain & {
+    readonly type: "transfer"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    /** The sender; the zero address for a mint. */
+    readonly from: Address
+    /** The recipient; the zero address for a burn. */
+    readonly to: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier at the log's position in the chain; 1 if there is none, null if unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals, rounded down as the token contract does. */
+    readonly shares: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    readonly nav: ReferenceValue
+    /** The memo of the movement; null if there is none. */
+    readonly memo: Word | null
+    readonly ingest: Ingest
+  } | OnChain & {
+    readonly type: "mint"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    /** The sender; the zero address for a mint. */
+    readonly from: Address
+    /** The recipient; the zero address for a burn. */
+    readonly to: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier at the log's position in the chain; 1 if there is none, null if unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals, rounded down as the token contract does. */
+    readonly shares: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    readonly nav: ReferenceValue
+    /** The memo of the movement; null if there is none. */
+    readonly memo: Word | null
+    readonly ingest: Ingest
+  } | OnChain & {
+    readonly type: "burn"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    /** The sender; the zero address for a mint. */
+    readonly from: Address
+    /** The recipient; the zero address for a burn. */
+    readonly to: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier at the log's position in the chain; 1 if there is none, null if unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals, rounded down as the token contract does. */
+    readonly shares: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    readonly nav: ReferenceValue
+    /** The memo of the movement; null if there is none. */
+    readonly memo: Word | null
+    readonly ingest: Ingest
+  } | OnChain & {
+    readonly type: "seize"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    /** The sender; the zero address for a mint. */
+    readonly from: Address
+    /** The recipient; the zero address for a burn. */
+    readonly to: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier at the log's position in the chain; 1 if there is none, null if unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals, rounded down as the token contract does. */
+    readonly shares: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    readonly nav: ReferenceValue
+    /** The memo of the movement; null if there is none. */
+    readonly memo: Word | null
+    readonly ingest: Ingest
+  } | OnChain & {
+    readonly type: "trade"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly venue: Venue
+    /** buy: the token left the pool; sell: it went in; null if nothing moved. */
+    readonly side: "buy" | "sell" | null
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier at the log's position in the chain; 1 if there is none, null if unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals, rounded down as the token contract does. */
+    readonly shares: Decimal | null
+    /** Units of the currency that went the other way, with the fee of the pool. */
+    readonly currency_amount: Decimal
+    /** currency_amount / amount, rounded half even to eight decimals; null if either is 0. */
+    readonly price: Decimal | null
+    /** The price of the pool after the swap, as in a quote; null at a bound. */
+    readonly pool_price: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+    readonly basis_bps: Decimal | null
+    /** premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved. */
+    readonly basis: "premium" | "drift" | null
+    readonly nav: ReferenceValue
+    /** As in the event. It need not be the trader. */
+    readonly sender: Address
+    /** As in the event; null in Uniswap v4. */
+    readonly recipient: Address | null
+    readonly ingest: Ingest
+  } | OnChain & {
+    readonly type: "approval"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    /** The holder of the tokens. */
+    readonly owner: Address
+    /** The address that may move them. */
+    readonly spender: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    readonly ingest: Ingest
+  } | {
+    readonly type: "multiplier"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly phase: "scheduled" | "effective" | "cancelled"
+    /** The former multiplier. */
+    readonly previous: Decimal | null
+    /** The multiplier from effective_at on. */
+    readonly multiplier: Decimal | null
+    /** The block time from which the new multiplier is used. */
+    readonly effective_at: Time | null
+  } & FromLog<"clock" | "list"> | {
+    readonly type: "pause"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly change: "paused" | "unpaused"
+    /** The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>. */
+    readonly features: readonly string[]
+    /** Their numbers in the contract. */
+    readonly feature_ids: readonly number[]
+    /** The names of all features that are paused after this change. */
+    readonly paused: readonly string[]
+  } & FromLog<"list"> | OnChain & {
+    readonly type: "action"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly action_id: string
+    /** The issuer's own text; show it as plain text. */
+    readonly description: string
+    /** The issuer's own text; show it as plain text. */
+    readonly uri: string
+    /** The facts between the start log and the end log; each has its own message. */
+    readonly keys: readonly Key[]
+  } | {
+    readonly type: "token"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly change: "listed" | "delisted" | "changed"
+    /** The names of the changed fields, without those that have their own message type. */
+    readonly changed: readonly string[]
+    readonly token: TokenRecord
+    /** The former values of the changed fields. */
+    readonly before: TokenRecord | null
+  } & FromLog<"list"> | OnChain & {
+    readonly type: "log"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly topics: readonly Word[]
+    readonly data: string
+  }
 }
 
 /** A block with logs of this token was sealed. Lists all of them, and replaces an earlier seal of the same block number. */
@@ -511,7 +744,7 @@ export type SealMessage = TokenUpdate<"seal"> & {
   /** The keys of all logs of the token in this block, in log order. */
   readonly keys: readonly Key[]
   /** For each key the type under which it was published or last amended, or part if the message of another key contains the log. */
-  readonly types: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "part")[]
+  readonly types: readonly ("transfer" | "mint" | "burn" | "seize" | "trade" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "part")[]
   /** The keys that are first published now with late: true. */
   readonly late_keys: readonly Key[]
   /** The number of keys. */
@@ -550,6 +783,16 @@ export type StatusMessage = GlobalUpdate<"status"> & {
 /** The token's price in a pool on the chain changed: a reading, never sealed or retracted. The next one replaces it. */
 export type QuoteMessage = TokenUpdate<"quote"> & QuoteReading
 
+/** A pool is followed from a block on, or no longer. */
+export type VenueMessage = TokenUpdate<"venue"> & {
+  readonly change: "followed" | "dropped"
+  readonly venue: Venue
+  /** The first block for which the change holds. */
+  readonly from_block: number
+  /** Why it was dropped. refused: the upstream does not answer for its logs; wrong_tokens: it trades other tokens. */
+  readonly reason: "settings" | "delisted" | "refused" | "wrong_tokens" | null
+}
+
 /** The market of the underlying stocks opened or closed. */
 export type SessionMessage = GlobalUpdate<"session"> & MarketHours
 
@@ -582,6 +825,43 @@ export type SnapshotMessage = {
   readonly nav: ReferenceValue
   /** The latest quote of the deepest pool in the state ok, or of the first pool; null before any pool was read. */
   readonly quote: QuoteReading | null
+  /** The newest trade in chain order that is not retracted; null if none is known. */
+  readonly last_trade: OnChain & {
+    readonly venue: Venue
+    /** buy: the token left the pool; sell: it went in; null if nothing moved. */
+    readonly side: "buy" | "sell" | null
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier at the log's position in the chain; 1 if there is none, null if unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals, rounded down as the token contract does. */
+    readonly shares: Decimal | null
+    /** Units of the currency that went the other way, with the fee of the pool. */
+    readonly currency_amount: Decimal
+    /** currency_amount / amount, rounded half even to eight decimals; null if either is 0. */
+    readonly price: Decimal | null
+    /** The price of the pool after the swap, as in a quote; null at a bound. */
+    readonly pool_price: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+    readonly basis_bps: Decimal | null
+    /** premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved. */
+    readonly basis: "premium" | "drift" | null
+    readonly nav: ReferenceValue
+    /** As in the event. It need not be the trader. */
+    readonly sender: Address
+    /** As in the event; null in Uniswap v4. */
+    readonly recipient: Address | null
+    readonly ingest: Ingest
+  } | null
+  /** The pools that are followed, each from its first block. */
+  readonly venues: readonly ({
+    readonly venue: Venue
+    /** The first block for which the change holds. */
+    readonly from_block: number
+  })[]
   /** The session of the market; null without a calendar. */
   readonly session: MarketHours | null
 }
@@ -642,6 +922,7 @@ export type SubscribedMessage = {
   readonly min_value: Decimal | null
   readonly min_shares: Decimal | null
   readonly account: readonly Address[] | null
+  readonly pools: readonly (Address | Word)[] | null
   readonly rejected: readonly ({
     /** The symbol as requested. */
     readonly symbol: string
@@ -746,7 +1027,7 @@ export type SubscribeRequest = {
   /** Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all. */
   readonly symbols?: readonly string[]
   /** Message types, or * for all. Default: all except approval and log. */
-  readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "nav" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "session" | "*")[] | null
+  readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "trade" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "nav" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "venue" | "session" | "*")[] | null
   /** sealed: each fact is sent only when its block is sealed. Default: preconfirmed. */
   readonly stage?: Stage | null
   /** Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now. */
@@ -755,12 +1036,14 @@ export type SubscribeRequest = {
   readonly snapshot?: boolean | "always" | null
   /** The position at which the stream continues after a gap expired or epoch. replay: the oldest message; skip: the end, and backfill links to the skipped messages. Default: replay. */
   readonly on_gap?: "replay" | "skip" | null
-  /** Only movements whose reference_value is at least this; a null value does not pass. */
+  /** Only movements whose reference_value, and trades whose currency_amount, is at least this; a null value does not pass. */
   readonly min_value?: string | null
-  /** Only movements whose shares are at least this; a null value does not pass. */
+  /** Only movements and trades whose shares are at least this; a null value does not pass. */
   readonly min_shares?: string | null
-  /** Only movements from or to one of these addresses, 1 to 20. */
+  /** Only movements from or to one of these addresses, 1 to 20, and trades of which one is the sender or recipient. */
   readonly account?: readonly string[] | null
+  /** Only trades and quotes of these pools, 1 to 20: addresses, or ids of Uniswap v4. */
+  readonly pools?: readonly string[] | null
 }
 
 /** Removes symbols from the selection. */
@@ -795,7 +1078,7 @@ export type PingRequest = {
 export type FactMessage = TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage
 
 /** A message of the tape. */
-export type Update = TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage
+export type Update = TransferMessage | MintMessage | BurnMessage | SeizeMessage | TradeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | VenueMessage | SessionMessage
 
 /** A message of a connection. */
 export type Notice = HelloMessage | SubscribedMessage | UnsubscribedMessage | SnapshotMessage | LiveMessage | HeartbeatMessage | GapMessage | ErrorMessage | ByeMessage | PongMessage

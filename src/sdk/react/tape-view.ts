@@ -1,4 +1,4 @@
-import type { MovementState, StockState, Update } from '../client/index.ts'
+import type { MovementState, StockState, TradeState, Update } from '../client/index.ts'
 import { followedKeys } from '../generated/key-life.ts'
 import { covers, defaultTypes, selectsStock, type TapeSelection, type TapeUnion } from './tape-selection.ts'
 import { inOrder, type TapeFeed, type TapeState } from './tape-state.ts'
@@ -19,13 +19,15 @@ export type TapeData<Type extends Update['type'] = Update['type']> = {
   readonly stocks: readonly StockState[]
   /** The newest movements of the stocks, newest first, each with its present stage. */
   readonly movements: readonly MovementState[]
+  /** The newest trades of the stocks, newest first, each with its present stage. */
+  readonly trades: readonly TradeState[]
   /** The newest updates as they were published, newest first. */
   readonly updates: readonly Extract<Update, { type: Type }>[]
 }
 
 export type TapeView<Type extends Update['type'] = Update['type']> = TapeResult<TapeData<Type>>
 
-export const emptyView = { status: 'loading', error: null, data: { stocks: [], movements: [], updates: [] } } as const
+export const emptyView = { status: 'loading', error: null, data: { stocks: [], movements: [], trades: [], updates: [] } } as const
 
 const DEFAULT_LIMIT = 50
 
@@ -65,26 +67,31 @@ function dataOf<Type extends Update['type']>(
   { symbols }: TapeUnion,
   before: TapeData<Type>,
 ): TapeData<Type> {
-  const { types, stage, minValue, minShares, account, limit = DEFAULT_LIMIT } = selection
+  const { types, stage, minValue, minShares, account, pools, limit = DEFAULT_LIMIT } = selection
   const hasType = ({ type }: Pick<Update, 'type'>) => types === '*' || (types ?? defaultTypes).includes(type as Type)
   const stocks = kept(
     before.stocks,
     tape.stocks.filter((stock) => selectsStock(symbols, stock)),
   )
-  const hasValues = ({ from, to, reference_value, shares }: MovementValues) =>
-    isAtLeast(reference_value, minValue) &&
-    isAtLeast(shares, minShares) &&
-    (!account || [from, to].some((address) => `${account}`.toLowerCase().includes(address)))
-  const matching = stocks.map(({ movements }) =>
-    movements.filter((movement) => (stage !== 'sealed' || movement.stage === stage) && hasValues(movement)),
-  )
-  const movements = matching
-    .flatMap((ofStock) => ofStock.filter(hasType).slice(0, limit))
-    .sort((a, b) => b.time.localeCompare(a.time))
-    .slice(0, limit)
+  const isOf = (given: string | readonly string[] | undefined, words: readonly (string | null)[]) =>
+    !given || words.some((word) => word && `${given}`.toLowerCase().includes(word))
+  const hasValues = (fact: FactValues) =>
+    ('memo' in fact
+      ? isAtLeast(fact.reference_value, minValue) && isOf(account, [fact.from, fact.to])
+      : isAtLeast(fact.currency_amount, minValue) &&
+        isOf(account, [fact.sender, fact.recipient]) &&
+        isOf(pools, [fact.venue.pool])) && isAtLeast(fact.shares, minShares)
+  const matching = <Fact extends FactValues & { stage: string }>(facts: readonly Fact[]) =>
+    facts.filter((fact) => (stage !== 'sealed' || fact.stage === stage) && hasValues(fact))
+  const newest = <Fact extends Pick<Update, 'type' | 'time'>>(ofStocks: readonly (readonly Fact[])[]) =>
+    ofStocks
+      .flatMap((ofStock) => ofStock.filter(hasType).slice(0, limit))
+      .sort((a, b) => b.time.localeCompare(a.time))
+      .slice(0, limit)
+  const [moved, traded] = [stocks.map(({ movements }) => matching(movements)), stocks.map(({ trades }) => matching(trades))]
   const addresses = new Set<string | null>([null, ...stocks.map(({ address }) => address)])
-  const isFiltered = stage === 'sealed' || (minValue ?? minShares ?? account) !== undefined
-  const keys = isFiltered && new Set(matching.flat().map(({ key }) => key))
+  const isFiltered = stage === 'sealed' || (minValue ?? minShares ?? account ?? pools) !== undefined
+  const keys = isFiltered && new Set([...moved, ...traded].flat().map(({ key }) => key))
   // The tape may have forgotten updates that the view shows.
   const updates = inOrder([...before.updates.toReversed(), ...tape.recent])
     .filter((update): update is Extract<Update, { type: Type }> => {
@@ -95,15 +102,23 @@ function dataOf<Type extends Update['type']>(
         ('shares' in update
           ? keys.has(update.key) && hasValues(update)
           : followed.length === 0 || followed.some((key) => keys.has(key)))
-      return isSelected && hasType(update) && addresses.has(update.address)
+      const isOfPools = update.type !== 'quote' || isOf(pools, [update.venue.pool])
+      return isSelected && isOfPools && hasType(update) && addresses.has(update.address)
     })
     .reverse()
     .slice(0, limit)
-  const data = { stocks, movements: kept(before.movements, movements), updates: kept(before.updates, updates) }
+  const data = {
+    stocks,
+    movements: kept(before.movements, newest(moved)),
+    trades: kept(before.trades, newest(traded)),
+    updates: kept(before.updates, updates),
+  }
   return stocks === before.stocks && data.updates === before.updates ? before : data
 }
 
-type MovementValues = Pick<MovementState, 'from' | 'to' | 'reference_value' | 'shares'>
+type FactValues =
+  | Pick<MovementState, 'memo' | 'from' | 'to' | 'reference_value' | 'shares'>
+  | Pick<TradeState, 'venue' | 'sender' | 'recipient' | 'currency_amount' | 'shares'>
 
 const kept = <Item>(before: readonly Item[], now: readonly Item[]): readonly Item[] =>
   before.length === now.length && before.every((item, at) => item === now[at]) ? before : now

@@ -143,9 +143,10 @@ export class ScriptedConnection {
   #subscribed(id: string | null): SubscribedMessage {
     const { types, symbols } = this.selection
     const filter = (name: string) => this.query.get(name)
+    const list = (name: string) => filter(name)?.split(',') ?? null
     return {
       ...{ type: 'subscribed', id, symbols: symbols.known, types: types ?? ['*'], stage: 'preconfirmed' },
-      ...{ min_value: filter('min_value'), min_shares: filter('min_shares'), account: filter('account')?.split(',') ?? null },
+      ...{ min_value: filter('min_value'), min_shares: filter('min_shares'), account: list('account'), pools: list('pools') },
       rejected: rejectedOf(symbols.unknown),
       resume: id === null ? 'gap' : this.since === null ? 'none' : 'full',
     }

@@ -46,15 +46,23 @@ export class ScriptedSelection {
   }
 
   #matches(message: Update | AmendMessage['update']): boolean {
-    const isNamed = this.types?.includes(message.type) ?? true
-    if (!isNamed || !('shares' in message)) return isNamed
-    const { reference_value, shares, from, to } = message
-    const accounts = this.#query.has('account') ? listOf(this.#query.get('account')?.toLowerCase() ?? '') : null
+    if (this.types && !this.types.includes(message.type)) return false
+    if (message.type === 'trade' || message.type === 'quote') if (!this.#isListed('pools', [message.venue.pool])) return false
+    if (!('shares' in message)) return true
+    const [value, parties] =
+      message.type === 'trade'
+        ? [message.currency_amount, [message.sender, message.recipient]]
+        : [message.reference_value, [message.from, message.to]]
     return (
-      isAtLeast(reference_value, this.#query.get('min_value')) &&
-      isAtLeast(shares, this.#query.get('min_shares')) &&
-      (!accounts || accounts.includes(from) || accounts.includes(to))
+      isAtLeast(value, this.#query.get('min_value')) &&
+      isAtLeast(message.shares, this.#query.get('min_shares')) &&
+      this.#isListed('account', parties)
     )
+  }
+
+  #isListed(name: 'account' | 'pools', words: readonly (string | null)[]): boolean {
+    const given = this.#query.get(name)
+    return given === null || listOf(given.toLowerCase()).some((word) => words.includes(word))
   }
 }
 

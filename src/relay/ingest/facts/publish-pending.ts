@@ -8,7 +8,7 @@ import { raiseHead } from '../head-and-status.ts'
 import type { IngestState } from '../ingest-state.ts'
 import { type LogSubject, subjectOf } from '../log-subject.ts'
 import { applyPendingRound } from '../nav-rounds.ts'
-import { withTradeQuote } from '../pool-quotes.ts'
+import { withTradeQuote } from '../pools/pool-quotes.ts'
 import {
   addAll,
   type EventOutput,

@@ -61,7 +61,7 @@ describe('a query', () => {
 
   it.each([
     ['symbols', ['x'.repeat(129), Array.from({ length: SYMBOLS_BOUND + 1 }, (_, index) => `S${index}`).join()]],
-    ['types', ['', 'trade', 'transfer,trade', 'Transfer', 'a\u2028b\u2029c']],
+    ['types', ['', 'swap', 'transfer,swap', 'Transfer', 'a\u2028b\u2029c']],
     ['stage', ['', 'finalized']],
     ['since', ['', 'yesterday']],
     ['snapshot', ['', 'maybe']],
@@ -89,7 +89,7 @@ describe('a query', () => {
   })
 
   it('lists the known types when one is unknown', () => {
-    const { message } = refusalOf(() => readParameter('types', 'trade'))
+    const { message } = refusalOf(() => readParameter('types', 'swap'))
     for (const type of updateTypes) expect(message).toContain(type)
   })
 

@@ -1,7 +1,7 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { expect, it } from 'vitest'
 import { PeerLogs } from '../../../../src/relay/ingest/peer-logs.ts'
-import { transfer } from '../ingest/token-logs.ts'
+import { transfer } from './token-logs.ts'
 
 const logs = Array.from({ length: 600 }, (_, index) => transfer({ block: 1, index }, BigInt(index)))
 const bytesOf = (some: typeof logs): number => JSON.stringify({ logs: some, via: 'poll' }).length

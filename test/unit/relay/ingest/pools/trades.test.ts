@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../src/lib/hex.ts'
-import type { Update } from '../../../../src/protocol/updates.ts'
-import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
-import type { PoolReading } from '../../../../src/relay/chain/pools/pool-queries.ts'
-import type { PoolSetting } from '../../../../src/relay/config/pool-settings.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
-import { blockHash, keyOf } from '../chain/node-json.ts'
-import { APPLE, apple, NOON } from '../tokens/stock-records.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import type { Update } from '../../../../../src/protocol/updates.ts'
+import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
+import type { PoolReading } from '../../../../../src/relay/chain/pools/pool-queries.ts'
+import type { PoolSetting } from '../../../../../src/relay/config/pool-settings.ts'
+import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
+import { blockHash, keyOf } from '../../chain/node-json.ts'
+import { APPLE, apple, NOON } from '../../tokens/stock-records.ts'
 import {
   headEvent,
   type LogPosition,
@@ -18,8 +18,8 @@ import {
   sealedEventOfLogs,
   statusEvent,
   transactionEvent,
-} from './reducer-fixture.ts'
-import { swap } from './token-logs.ts'
+} from '../reducer-fixture.ts'
+import { swap } from '../token-logs.ts'
 
 const USDC = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
 const POOL: Hex = `0x${'1'.repeat(40)}`

@@ -1,6 +1,6 @@
-import type { Hex } from '../../lib/hex.ts'
-import { type Draft, type TradeFields, tradeFields } from '../../protocol/updates.ts'
-import type { IngestState } from './ingest-state.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import { type Draft, type TradeFields, tradeFields } from '../../../protocol/updates.ts'
+import type { IngestState } from '../ingest-state.ts'
 
 /** Keeps the last trade of each token: the newest in chain order that is not retracted. */
 export function trackLastTrade(state: IngestState, draft: Draft): void {

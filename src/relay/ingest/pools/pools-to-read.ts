@@ -1,12 +1,12 @@
-import { BoundedMap, getOrAdd } from '../../lib/bounded-map.ts'
-import type { Hex } from '../../lib/hex.ts'
-import { type Movement, movementTypes, type Update } from '../../protocol/updates.ts'
-import { type Pool, poolAccount } from '../chain/pools/pool.ts'
-import type { PoolPoller } from '../chain/pools/pool-poller.ts'
-import type { PoolSetting } from '../config/pool-settings.ts'
-import type { Host } from '../host.ts'
-import type { Entry } from '../tape/tape.ts'
-import type { IngestState } from './ingest-state.ts'
+import { BoundedMap, getOrAdd } from '../../../lib/bounded-map.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import { type Movement, movementTypes, type Update } from '../../../protocol/updates.ts'
+import { type Pool, poolAccount } from '../../chain/pools/pool.ts'
+import type { PoolPoller } from '../../chain/pools/pool-poller.ts'
+import type { PoolSetting } from '../../config/pool-settings.ts'
+import type { Host } from '../../host.ts'
+import type { Entry } from '../../tape/tape.ts'
+import type { IngestState } from '../ingest-state.ts'
 
 /** Limit of blocks whose movements to or from pools are remembered. Pools of other blocks wait for the periodic reading. */
 const BLOCKS_BOUND = 1_024

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import type { Update } from '../../../../src/protocol/updates.ts'
-import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
-import type { PoolsRead } from '../../../../src/relay/chain/pools/pool-poller.ts'
-import type { PoolReading } from '../../../../src/relay/chain/pools/pool-queries.ts'
-import type { PoolSetting } from '../../../../src/relay/config/pool-settings.ts'
-import { quoteNotes } from '../../../../src/relay/notes/published-notes.ts'
-import { APPLE, apple, NOON } from '../tokens/stock-records.ts'
-import { listEvent, openIngest, subscribedEvent } from './reducer-fixture.ts'
+import type { Update } from '../../../../../src/protocol/updates.ts'
+import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
+import type { PoolsRead } from '../../../../../src/relay/chain/pools/pool-poller.ts'
+import type { PoolReading } from '../../../../../src/relay/chain/pools/pool-queries.ts'
+import type { PoolSetting } from '../../../../../src/relay/config/pool-settings.ts'
+import { quoteNotes } from '../../../../../src/relay/notes/published-notes.ts'
+import { APPLE, apple, NOON } from '../../tokens/stock-records.ts'
+import { listEvent, openIngest, subscribedEvent } from '../reducer-fixture.ts'
 
 const USDC = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
 const pool: Pool = { token: APPLE, kind: 'uniswap_v3', id: `0x${'1'.repeat(40)}`, manager: null, currency: USDC }

@@ -1,13 +1,13 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/lib/hex.ts'
-import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
-import type { PoolSetting } from '../../../../src/relay/config/pool-settings.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
-import { PoolsToRead } from '../../../../src/relay/ingest/pools-to-read.ts'
-import { openTestTape } from '../tape/test-tape.ts'
-import { APPLE, apple, NOON, tesla } from '../tokens/stock-records.ts'
-import { listEvent, openReducer, sealedEventOfLogs, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
-import { transfer } from './token-logs.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
+import type { PoolSetting } from '../../../../../src/relay/config/pool-settings.ts'
+import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
+import { PoolsToRead } from '../../../../../src/relay/ingest/pools/pools-to-read.ts'
+import { openTestTape } from '../../tape/test-tape.ts'
+import { APPLE, apple, NOON, tesla } from '../../tokens/stock-records.ts'
+import { listEvent, openReducer, sealedEventOfLogs, subscribedEvent, transactionEvent } from '../reducer-fixture.ts'
+import { transfer } from '../token-logs.ts'
 
 const word = (digit: string) => `0x${digit.repeat(64)}` as Hex
 const account = (digit: string) => `0x${digit.repeat(40)}` as Hex

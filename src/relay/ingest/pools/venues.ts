@@ -1,10 +1,10 @@
-import type { Hex } from '../../lib/hex.ts'
-import type { Draft } from '../../protocol/updates.ts'
-import { type Pool, poolAccount } from '../chain/pools/pool.ts'
-import type { PoolReading } from '../chain/pools/pool-queries.ts'
-import { isSamePool, type Venue, venueFields } from '../tokens/venue.ts'
-import type { Moment } from './batch-values.ts'
-import type { IngestState } from './ingest-state.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Draft } from '../../../protocol/updates.ts'
+import { type Pool, poolAccount } from '../../chain/pools/pool.ts'
+import type { PoolReading } from '../../chain/pools/pool-queries.ts'
+import { isSamePool, type Venue, venueFields } from '../../tokens/venue.ts'
+import type { Moment } from '../batch-values.ts'
+import type { IngestState } from '../ingest-state.ts'
 
 /** Follows a pool once its tokens are known to be the right ones, and drops one that trades other tokens. */
 export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading, moment: Moment): readonly Draft[] {
