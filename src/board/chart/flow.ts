@@ -40,7 +40,7 @@ export function flowOf(
     if (!content || content.type === 'gap') continue
     const atMs = Date.parse(content.time)
     if (atMs < startMs) break
-    if (!('memo' in content) || lines[index]?.retraction) continue
+    if (!('from' in content) || lines[index]?.retraction) continue
     const { address, reference_value } = content
     const flow = flows.get(address) ?? { ...noFlow(), minutes: Array.from({ length: FLOW_MINUTES }, noFlow) }
     flows.set(address, flow)

@@ -187,7 +187,7 @@ function MovementRow({ line, stage, nowMs }: MovementProps) {
       </td>
       <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
       <td>{content.type}</td>
-      <td>{lineText(line).detail}</td>
+      <td>{'from' in content ? `${shortHex(content.from)} → ${shortHex(content.to)}` : detail}</td>
       <td class="figure">{figure}</td>
       <td class="figure">{formatDecimal(content.shares, 2)}</td>
       <td class="figure">{value}</td>

@@ -5,7 +5,7 @@ import { poolAccount } from '../chain/pools/pool.ts'
 import type { Venue } from '../tokens/venue.ts'
 import type { IngestState } from './ingest-state.ts'
 
-/** What a log is about: `venue` is the pool that swapped the token, or null for a log of the token's contract. */
+/** The token of a log. `venue` is the pool that swapped it, or null for a log of the token's contract. */
 export type LogSubject = { readonly token: Hex; readonly venue: Venue | null; readonly isFollowed: boolean }
 
 /** Returns what a log is about, or why it is no fact. Null for an event of a pool that is no swap. */

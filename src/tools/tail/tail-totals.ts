@@ -19,7 +19,7 @@ export class TailTotals {
     this.#types.set(item.type, (this.#types.get(item.type) ?? 0) + 1)
     const retracted = item.type === 'retract' ? this.#values.get(item.key) : undefined
     if (retracted !== undefined) addTo(this.#retracted, retracted)
-    if (!('shares' in item)) return
+    if (!('memo' in item)) return
     const cents = BigInt((item.reference_value ?? '0.00').replace('.', ''))
     this.#values.set(item.key, cents)
     const total = this.#symbols.get(item.symbol) ?? { movements: 0, cents: 0n }

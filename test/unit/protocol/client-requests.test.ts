@@ -61,7 +61,7 @@ describe('a request', () => {
 
   it.each([
     ['symbols', ['AAPLc', [1], [''], ['x'.repeat(129)], Array.from({ length: 201 }, (_, index) => `S${index}`)]],
-    ['types', ['transfer', [], ['trade']]],
+    ['types', ['transfer', [], ['swap']]],
     ['stage', ['safe']],
     ['since', ['yesterday', 18_000]],
     ['snapshot', ['yes']],

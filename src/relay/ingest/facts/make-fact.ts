@@ -123,7 +123,7 @@ function buildMovement(decodedLog: DecodedLog, decoded: DecodedEventOf<'Transfer
   }
 }
 
-/** What an amount of a token is worth at the position of a log: its shares, and its value by the NAV. */
+/** Values an amount of a token at the position of a log: in shares, and by the NAV. */
 function valuationOf(raw: bigint, token: Token, log: Log, { origin, moment }: FactFields) {
   const { decimals } = token
   const multiplier = multiplierAtLog(token, log, origin)
