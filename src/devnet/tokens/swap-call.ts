@@ -5,6 +5,7 @@ import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { type DevnetPool, isTokenFirst, poolContract } from './devnet-pools.ts'
 import { packPoolState, poolLiquidityKey, poolStateKey, readPoolState } from './pool-storage.ts'
 import { Q96, rootOfPrice } from './sqrt-price.ts'
+import { swapLog } from './swap-event.ts'
 import { buildTransfer } from './token-transfers.ts'
 
 const SWAP = toFunctionSelector('swap(address,bool,int256,uint160,bytes)')
@@ -27,6 +28,8 @@ export const buildSwap =
     const sent = reserveOf(pool, before) - reserveOf(pool, after)
     const contract = poolContract(pool)
     const [from, to] = sent < 0n ? [trader, contract] : [contract, trader]
+    const isSwap = before !== after && before !== 0n && after !== 0n
+    const liquidity = effect.liquidity ?? readState(poolLiquidityKey(pool))
     const { logs, writes } = buildTransfer({ token: pool.token, from, to, raw: sent < 0n ? -sent : sent }, trader)
     return {
       from: trader,
@@ -34,7 +37,7 @@ export const buildSwap =
       // The input must not depend on the state, because the hash is known without the state.
       input: `${SWAP}${[trader, effect.sqrtPriceX96 ?? 0n, effect.liquidity ?? 0n].map((value) => toWord(value).slice(2)).join('')}`,
       gasUsed: SWAP_GAS,
-      logs,
+      logs: isSwap ? [...logs, swapLog(pool, { trader, before, after, liquidity, received: -sent })] : logs,
       writes: [...writes, ...effectWrites(pool, effect)],
     }
   }
