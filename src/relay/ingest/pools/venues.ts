@@ -8,6 +8,8 @@ import type { IngestState } from '../ingest-state.ts'
 
 /** Follows a pool once its tokens are known to be the right ones, and drops one that trades other tokens. */
 export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading, moment: Moment): readonly Draft[] {
+  // The swaps of a pool manager are not read yet.
+  if (pool.manager !== null) return []
   const known = state.venues.get(pool.id)
   const isSame = known !== undefined && isSamePool(known.pool, pool)
   const isWrong = reading.kind === 'unreadable' && reading.isWrong === true
@@ -16,7 +18,15 @@ export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading,
   // The settings give the pool to another token now.
   const drafts = known && !isSame && known.droppedFor === null ? dropVenue(state, known, 'settings', moment) : []
   const feeBps = reading.kind === 'read' ? reading.feeBps : null
-  const venue: Venue = { pool, feeBps, droppedFor: null, fromBlock: isSame && known.droppedFor === null ? known.fromBlock : null }
+  const { token, kind, id, manager, currency } = pool
+  // A note of the tape keeps the pool, so it has these fields alone.
+  const noted = { token, kind, id, manager, currency }
+  const venue: Venue = {
+    pool: noted,
+    feeBps,
+    droppedFor: null,
+    fromBlock: isSame && known.droppedFor === null ? known.fromBlock : null,
+  }
   if (isWrong) return [...drafts, ...dropVenue(state, venue, 'wrong_tokens', moment)]
   setVenue(state, venue)
   return drafts

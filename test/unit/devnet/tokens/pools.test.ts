@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { mappingSlot } from '../../../../src/devnet/chain/account-state.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
 import { type Hex, quantity, toWord } from '../../../../src/lib/hex.ts'
+import { decodeLog as decodeSwap } from '../../../../src/relay/chain/logs/event-decoder.ts'
+import { parseLogs } from '../../../../src/relay/chain/logs/log-parser.ts'
 import { priceOf } from '../../../../src/relay/tokens/quote-math.ts'
+import { tradeNumbersOf } from '../../../../src/relay/tokens/trades.ts'
 import { decodeLog } from '../decode-log.ts'
 import { callWords, rpcCall, rpcResult, startManualDevnet, ZERO_HASH } from '../devnet-client.ts'
 
@@ -70,18 +73,31 @@ describe('a swap', () => {
   it.each<[string, Pool['kind'], low: string, high: string]>([
     ['AAPLc', 'uniswap_v4', '310', '330'],
     ['NVDAc', 'uniswap_v3', '180', '195'],
-  ])('of %s (%s) is a transfer to the pool if the price falls, and from it if the price rises', async (symbol, kind, low, high) => {
+    ['TSLAc', 'slipstream', '420', '440'],
+  ])('of %s (%s) moves tokens to the pool if the price falls, and from it if the price rises', async (symbol, kind, low, high) => {
     const { devnet, pool } = await openPool(symbol, kind)
-    const contract = toWord(pool.manager ?? pool.id)
+    const contract = pool.manager ?? pool.id
     devnet.swap(symbol, { kind, price: high })
     for (const price of [low, high]) {
       const hash = devnet.swap(symbol, { kind, price })
-      const log = devnet.makeFlashblock().at(-1)
+      const [transfer, event] = devnet.makeFlashblock().slice(-2)
       const trader = toWord(devnet.chain.pending.transactions[0]?.from ?? '0x')
-      const [from, to] = price === low ? [trader, contract] : [contract, trader]
-      expect(log && decodeLog(log)).toEqual(['Transfer', from, to, expect.any(BigInt)])
-      expect(BigInt(log?.data ?? 0)).toBeGreaterThan(0n)
-      expect([log?.address, log?.transactionHash]).toEqual([pool.token, hash])
+      const [from, to] = price === low ? [trader, toWord(contract)] : [toWord(contract), trader]
+      expect(transfer && decodeLog(transfer)).toEqual(['Transfer', from, to, expect.any(BigInt)])
+      const moved = BigInt(transfer?.data ?? 0)
+      expect(moved).toBeGreaterThan(0n)
+      expect([transfer?.address, event?.address]).toEqual([pool.token, contract])
+      expect([transfer?.transactionHash, event?.transactionHash]).toEqual([hash, hash])
+      const [log] = parseLogs(event).logs
+      const swap = log && decodeSwap(log)
+      if (swap?.event !== 'Swap') throw new Error('no swap')
+      const trade = tradeNumbersOf(pool, swap, 8)
+      expect(trade).toMatchObject({ side: price === low ? 'sell' : 'buy', raw: moved })
+      // The price after the swap is the requested one. The whole swap was between both, and the fee is worse for the trader.
+      expect(Number(trade.pool_price)).toBeCloseTo(Number(price), 6)
+      const fair = Math.sqrt(Number(low) * Number(high))
+      expect(Math.abs(Number(trade.price) / fair - 1)).toBeLessThan(0.004)
+      expect(Number(trade.price) > fair).toBe(price === high)
     }
   })
 

@@ -37,7 +37,7 @@ describe('a quote', () => {
     const fields = quote()
     expect(Object.keys(fields)).toEqual(['venue', 'price', 'state', 'depth', 'basis_bps', 'basis', 'nav', 'block'])
     const { decimals: _decimals, ...currency } = USDC
-    expect(fields.venue).toEqual({ kind: 'uniswap_v3', pool: pool.id, fee_bps: '30', currency })
+    expect(fields.venue).toEqual({ kind: 'uniswap_v3', pool: pool.id, fee_bps: '30', currency, hooks: 'none' })
     expect(fields).toMatchObject({ state: 'ok', basis: 'premium', block })
     expect(Number(fields.price)).toBeCloseTo(250, 3)
     expect(Math.abs(Number(fields.basis_bps))).toBeLessThan(0.01)
