@@ -53,6 +53,9 @@ export class PoolReader {
   async read(pools: readonly Pool[], tagAtFirst: Tag, signal: AbortSignal): Promise<PoolReadings> {
     const deadline = new AbortController()
     const timer = this.#options.clock.schedule(() => deadline.abort(), READING_BOUND_MS)
+    const stopTimer = () => timer.unsubscribe()
+    // The relay leaves nothing scheduled when it stops.
+    signal.addEventListener('abort', stopTimer)
     const bounds = AbortSignal.any([signal, deadline.signal])
     let tag = tagAtFirst
     let readings = unreadable(pools, `no answer within ${READING_BOUND_MS} ms`)
@@ -71,7 +74,8 @@ export class PoolReader {
       signal.throwIfAborted()
       if (!deadline.signal.aborted) throw failure
     } finally {
-      timer.unsubscribe()
+      signal.removeEventListener('abort', stopTimer)
+      stopTimer()
     }
     return readings
   }
