@@ -13,11 +13,18 @@ export type PoolReading =
       /** Null if the upstream does not tell the fee. */
       readonly feeBps: string | null
     } & PoolState)
-  /** `isWrong`: it trades other tokens than the settings say. */
-  | { readonly kind: 'unreadable'; readonly reason: string; readonly isWrong?: true }
+  | Unread<'unreadable'>
+
+/** `isWrong`: the pool trades other tokens than the settings say. `isRefused`: the node answers no such requests. */
+type Unread<Kind extends string> = {
+  readonly kind: Kind
+  readonly reason: string
+  readonly isWrong?: true
+  readonly isRefused?: true
+}
 
 /** `refused`: only the other way of reading may give an answer. `failed`: a repeat may give one. */
-export type PoolAnswer = PoolReading | { readonly kind: 'refused' | 'failed'; readonly reason: string }
+export type PoolAnswer = PoolReading | Unread<'refused' | 'failed'>
 
 /** Pools are read by calls to the contract, or from its storage. */
 export type ReadingWay = 'call' | 'storage'
@@ -123,7 +130,7 @@ function v4SlotsOf(id: Hex): Slots {
 
 type WordAnswer =
   | { readonly kind: 'word'; readonly value: bigint; readonly text: Hex }
-  | { readonly kind: 'refused' | 'failed' | 'unreadable'; readonly reason: string }
+  | Unread<'refused' | 'failed' | 'unreadable'>
 
 /** Returns null if the answer does not consist of whole 32-byte words, or is longer than `WORDS_BOUND`. */
 function firstWordOf(answer: unknown): Hex | null {
@@ -137,7 +144,9 @@ function readWord(answer: BatchAnswer | undefined): WordAnswer {
   if (!answer) return { kind: 'failed', reason: 'no answer' }
   if (!answer.ok) {
     const { error } = answer
-    return { kind: error.isRefused || error.kind === 'reverted' ? 'refused' : 'failed', reason: error.message }
+    const reason = error.message
+    if (error.isRefused) return { kind: 'refused', reason, isRefused: true }
+    return { kind: error.kind === 'reverted' ? 'refused' : 'failed', reason }
   }
   // An empty answer: the contract lacks the function, or does not exist.
   if (answer.result === '0x') return { kind: 'refused', reason: 'the answer is empty' }

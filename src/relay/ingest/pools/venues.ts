@@ -6,7 +6,10 @@ import { isSamePool, type Venue, venueFields } from '../../tokens/venue.ts'
 import type { Moment } from '../batch-values.ts'
 import type { IngestState } from '../ingest-state.ts'
 
-/** Follows a pool once its tokens are known to be the right ones, and drops one that trades other tokens. */
+/**
+ * Follows a pool once its tokens are known to be the right ones, and drops one that trades other tokens. If the node
+ * answers no calls, the settings are believed.
+ */
 export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading, moment: Moment): readonly Draft[] {
   // The swaps of a pool manager are not read yet.
   if (pool.manager !== null) return []
@@ -14,7 +17,9 @@ export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading,
   const isSame = known !== undefined && isSamePool(known.pool, pool)
   const isWrong = reading.kind === 'unreadable' && reading.isWrong === true
   const isSettled = isSame && known.droppedFor === (isWrong ? 'wrong_tokens' : null)
-  if (isSettled || (reading.kind === 'unreadable' && !isWrong)) return []
+  const isBelieved = reading.kind === 'read' || (reading.isRefused && !(isSame && known.droppedFor === 'wrong_tokens'))
+  if (isSettled) return learnFee(state, known, reading)
+  if (!isWrong && !isBelieved) return []
   // The settings give the pool to another token now.
   const drafts = known && !isSame && known.droppedFor === null ? dropVenue(state, known, 'settings', moment) : []
   const feeBps = reading.kind === 'read' ? reading.feeBps : null
@@ -30,6 +35,13 @@ export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading,
   if (isWrong) return [...drafts, ...dropVenue(state, venue, 'wrong_tokens', moment)]
   setVenue(state, venue)
   return drafts
+}
+
+/** A node that answered no calls did not give the fee, and another one may. */
+function learnFee(state: IngestState, venue: Venue, reading: PoolReading): readonly Draft[] {
+  if (venue.feeBps === null && reading.kind === 'read' && reading.feeBps !== null)
+    setVenue(state, { ...venue, feeBps: reading.feeBps })
+  return []
 }
 
 /** Publishes that pools are followed: the source receives their logs in all blocks that are not settled yet. */

@@ -160,7 +160,7 @@ describe('pools', () => {
   it('of Slipstream are not read from storage, and are called again', async () => {
     const { node, read } = openPools()
     node.answers.set(V3.slot0, refused)
-    expect(await read([slipstream])).toEqual(pendingRead(unreadable(refused.message)))
+    expect(await read([slipstream])).toEqual(pendingRead({ ...unreadable(refused.message), isRefused: true }))
     node.answers.set(V3.slot0, word(root))
     expect(await read([slipstream])).toEqual(pendingRead(readingOf('30')))
     expect(node.batches.map(({ length }) => length)).toEqual([5, 3])
@@ -184,8 +184,8 @@ describe('pools', () => {
     for (const [text, answer] of Object.entries(answers)) node.answers.set(text, answer)
     const other = pool.kind === 'uniswap_v4' ? v3 : v4
     const { pools } = (await read([pool, other])) as { pools: readonly { kind: string }[] }
-    const isWrong = reason.includes(' trades ')
-    expect(pools).toEqual([{ ...unreadable(reason), ...(isWrong && { isWrong }) }, readingOf(other === v3 ? '30' : '5')])
+    const why = { ...(reason.includes(' trades ') && { isWrong: true }), ...(reason === refused.message && { isRefused: true }) }
+    expect(pools).toEqual([{ ...unreadable(reason), ...why }, readingOf(other === v3 ? '30' : '5')])
     for (const tag of node.tags) expect(tag).toBe('pending')
   })
 

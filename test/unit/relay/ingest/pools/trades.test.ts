@@ -29,6 +29,7 @@ const pool: Pool = { token: APPLE as Hex, kind: 'uniswap_v3', id: POOL, manager:
 const rootOf = (price: number): bigint => BigInt(Math.round(Math.sqrt(100 / price) * 2 ** 40)) << 56n
 const reading = (price: number): PoolReading => ({ kind: 'read', sqrtPriceX96: rootOf(price), liquidity: 10n ** 16n, feeBps: '30' })
 const wrong: PoolReading = { kind: 'unreadable', reason: 'it trades other tokens', isWrong: true }
+const refused: PoolReading = { kind: 'unreadable', reason: 'the method does not exist', isRefused: true }
 const read = (...readings: readonly PoolReading[]): IngestEvent => ({
   ...{ type: 'pools', block: { number: 100, hash: null, timestamp: NOON / 1_000 } },
   pools: new Map(readings.map((answer) => [pool, answer])),
@@ -45,7 +46,7 @@ const everything = [APPLE as Hex, POOL]
 const tell = (update: Update): string => {
   switch (update.type) {
     case 'trade':
-      return `${update.side} ${update.amount} at ${update.price} ${update.stage}${update.late ? ' late' : ''}`
+      return `${update.side} ${update.amount} at ${update.price} ${update.stage}${update.late ? ' late' : ''}${update.venue.fee_bps === null ? ' for a fee of null' : ''}`
     case 'venue':
       return `${update.change} from ${update.from_block}${update.reason === null ? '' : ` ${update.reason}`}`
     case 'quote':
@@ -93,6 +94,20 @@ describe('a pool', () => {
       [read(wrong), ''],
       [read(reading(324.9)), 'quote 324.9 in 100'],
       [bothReceived, 'followed from 101'],
+    ])
+  })
+
+  it('is followed on the word of the settings where the node answers no calls', async () => {
+    const ingest = await open(received(APPLE as Hex))
+    await play(ingest, [
+      [read(refused), 'quote null in 100'],
+      [bothReceived, 'followed from 101'],
+      [pushed({ block: 101 }), 'buy 1.5 at 324.90438933 preconfirmed for a fee of null, quote 324.9 in 101'],
+      [read(reading(324.9)), ''],
+      [pushed({ block: 101, index: 1 }), 'buy 1.5 at 324.90438933 preconfirmed'],
+      [read(wrong), 'dropped from 101 wrong_tokens, quote null in 100'],
+      [read(refused), ''],
+      [bothReceived, ''],
     ])
   })
 
