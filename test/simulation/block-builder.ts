@@ -81,7 +81,8 @@ export class BlockBuilder {
 
   get #transactionMix(): TransactionMix {
     const { settings, clock } = this.#options
-    return { issuerPercent: settings.issuerPercent, second: Math.floor((NOON + clock.elapsedMs) / 1_000) }
+    const { issuerPercent, pools } = settings
+    return { issuerPercent, second: Math.floor((NOON + clock.elapsedMs) / 1_000), hasPools: pools !== undefined }
   }
 
   #showTxs(txs: readonly SimulatedTx[]): void {
@@ -150,7 +151,7 @@ export class BlockBuilder {
 
   /** Another chain takes over: at once, or by rolling back and building again. */
   #reorganise(depth: number, isRewind: boolean): void {
-    const { chain, settings } = this.#options
+    const { chain } = this.#options
     const to = Math.max(chain.first, chain.safe, chain.head - depth)
     const { pending } = chain.now
     const shown = transactionsOf(pending)
@@ -159,13 +160,7 @@ export class BlockBuilder {
     chain.abandon()
     const hidden = this.#hiddenTxs
     const random = this.#randomFor('reorg')
-    const { blocks, remaining } = reorgBlocks({
-      random,
-      removed,
-      isRewind,
-      slot: this.#slot,
-      issuerPercent: settings.issuerPercent,
-    })
+    const { blocks, remaining } = reorgBlocks({ random, removed, isRewind, slot: this.#slot, transactionMix: this.#transactionMix })
     const added = blocks.map((block) => chain.addBlock(block))
     if (added.length > 0) chain.markHead()
     const continuesBlock = chain.head + 1 === pending.number

@@ -7,9 +7,9 @@ import { alterAppends } from './tape-wrappers.ts'
 /** Planted bugs about what tokens publish of themselves. The checker has to find every one. */
 
 type MultiplierDraft = DraftOf<'multiplier'>
-type MovementDraft = DraftOf<'transfer' | 'mint' | 'burn' | 'seize'>
+type ValuedDraft = DraftOf<'transfer' | 'mint' | 'burn' | 'seize' | 'trade'>
 
-const isMovement = (draft: Draft): draft is MovementDraft => 'shares' in draft
+const isValued = (draft: Draft): draft is ValuedDraft => 'shares' in draft
 const isDueSchedule = (draft: Draft): boolean => draft.type === 'multiplier' && draft.source === 'clock'
 /** What is published once a schedule takes effect. */
 function effectOf(draft: Draft): readonly Draft[] {
@@ -30,10 +30,10 @@ const alterWrites =
 const alterDrafts = (change: (draft: Draft) => Draft): ModifyInputs => alterWrites(() => (drafts) => drafts.map(change))
 
 /** The same movement at another multiplier. */
-const withMultiplier = (movement: MovementDraft, multiplier: string): MovementDraft => ({
-  ...movement,
+const withMultiplier = (fact: ValuedDraft, multiplier: string): ValuedDraft => ({
+  ...fact,
   multiplier,
-  shares: sharesOf(movement.raw, multiplier, tokenAt(movement.address)?.decimals ?? 0),
+  shares: sharesOf(fact.raw, multiplier, tokenAt(fact.address)?.decimals ?? 0),
 })
 
 export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
@@ -43,7 +43,7 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
       drafts.map((draft) => {
         if (draft.type === 'multiplier' && draft.block && draft.phase === 'effective')
           changes.set(`${draft.address} ${draft.block.number}`, draft)
-        if (!isMovement(draft)) return draft
+        if (!isValued(draft)) return draft
         const change = changes.get(`${draft.address} ${draft.block.number}`)
         const isAfter = change?.tx && change.tx.log_index < draft.tx.log_index
         return isAfter && change.previous ? withMultiplier(draft, change.previous) : draft
@@ -82,7 +82,7 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
     () => (drafts) =>
       drafts
         .filter((draft) => draft.type !== 'amend' || draft.changed.join() !== 'memo')
-        .map((draft) => (isMovement(draft) ? { ...draft, memo: null } : draft)),
+        .map((draft) => ('memo' in draft ? { ...draft, memo: null } : draft)),
   ),
   'a seizure is published as a transfer': alterDrafts((draft) =>
     draft.type === 'seize' ? ({ ...draft, type: 'transfer' } as Draft) : draft,
@@ -99,7 +99,7 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
         const to = draft.type === 'retract' && draft.fact_type === 'multiplier' ? toOf.get(draft.key) : null
         if (draft.type === 'retract' && to) kept.set(draft.address, to)
         const value = kept.get(draft.address ?? '')
-        return isMovement(draft) && value !== undefined ? withMultiplier(draft, value) : draft
+        return isValued(draft) && value !== undefined ? withMultiplier(draft, value) : draft
       })
   }),
   'a wrong multiplier is not corrected': alterWrites(

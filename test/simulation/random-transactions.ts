@@ -2,6 +2,7 @@ import type { EmittedLog } from '../../src/devnet/chain/chain-types.ts'
 import { type Hex, ZERO_WORD } from '../../src/lib/hex.ts'
 import { randomActions } from './issuer-actions.ts'
 import type { SeededRandom } from './seeded-random.ts'
+import { randomSwaps } from './simulated-pools.ts'
 import { laterToken, listedTokens, unlistedAddresses } from './simulated-tokens.ts'
 import { emit, hex, type SimulatedTx, type Step, simulatedTx } from './simulated-transactions.ts'
 
@@ -16,8 +17,12 @@ export const randomHolder = (random: SeededRandom): Hex => hex(64, 0xa000 + rand
 const randomAmount = (random: SeededRandom): Hex =>
   hex(64, random.chance(5) ? 2n ** 128n + 7n : random.chance(5) ? 0n : BigInt(random.int(1, 2_000_000_000)))
 
-/** How often, in %, a transaction contains issuer actions, and the chain's time (in seconds). */
-export type TransactionMix = { readonly issuerPercent: number; readonly second: number }
+/** How often, in %, a transaction with swaps has nothing else, and how often there are swaps at all where there are pools. */
+const SWAPS_ALONE_PERCENT = 50
+const SWAPS_PERCENT = 35
+
+/** How often, in %, a transaction contains issuer actions, the chain's time (in seconds), and whether there are pools. */
+export type TransactionMix = { readonly issuerPercent: number; readonly second: number; readonly hasPools: boolean }
 
 /** A transfer, a mint or a burn. */
 export function randomMovement(random: SeededRandom, address: Hex): EmittedLog {
@@ -46,11 +51,14 @@ export function randomLog(random: SeededRandom, address: Hex = random.pick(addre
 /** A transaction with logs of listed and unlisted tokens. Sometimes the same log occurs twice. */
 export function randomTx(random: SeededRandom, hash: Hex, mix: TransactionMix): SimulatedTx {
   const actionRandom = random.fork('deeds')
+  const swapRandom = random.fork('swaps')
+  const swaps = mix.hasPools && swapRandom.chance(SWAPS_PERCENT) ? randomSwaps(swapRandom) : []
   const steps: Step[] = Array.from({ length: random.int(1, MAX_LOGS_PER_TX) }, () =>
     emit(random.chance(15) ? randomLog(random, random.pick(unlistedAddresses)) : randomLog(random)),
   )
   const [first] = steps
   if (first && random.chance(15)) steps.splice(random.int(0, steps.length), 0, first)
+  if (swaps.length > 0) return simulatedTx(hash, swapRandom.chance(SWAPS_ALONE_PERCENT) ? swaps : [...steps, ...swaps])
   if (!actionRandom.chance(mix.issuerPercent)) return simulatedTx(hash, steps)
   const actions = randomActions({ random: actionRandom, address: actionRandom.pick(addresses), second: mix.second, name: hash })
   return simulatedTx(hash, actionRandom.chance(80) ? actions : [...steps, ...actions])

@@ -1,12 +1,13 @@
 import type { DevnetBlock, DevnetLog } from '../../src/devnet/chain/chain-types.ts'
 import { answerCall } from '../../src/devnet/node/eth-call.ts'
 import { CallError } from '../../src/devnet/node/json-rpc.ts'
-import type { Hex } from '../../src/lib/hex.ts'
+import { type Hex, ZERO_WORD } from '../../src/lib/hex.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { NodeView } from './node-view.ts'
 import type { SimulatedBlock, SimulatedChain } from './simulated-chain.ts'
 import { applyNodeTraits, headerJson, type JsonObject } from './simulated-node-json.ts'
+import { answerPoolCall, poolAt, poolSlot } from './simulated-pools.ts'
 import { hex } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
@@ -55,6 +56,8 @@ export class SimulatedNode {
       case 'eth_call':
         if (settings.answersCalls) return this.#call(view, params[0] as Call, String(params[1]))
         throw unknownMethod(method)
+      case 'eth_getStorageAt':
+        return this.#slot(view, params as readonly [Hex, Hex, string])
       case 'eth_blockNumber':
         return `0x${view.head.toString(16)}`
       case 'eth_chainId':
@@ -76,14 +79,26 @@ export class SimulatedNode {
   }
 
   #call(view: NodeView, { to, data }: Call, tag: string): string {
-    const block = view.block(this.#numberOf(view, tag))
-    if (!block) throw new UpstreamError('behind', '-32000 header not found', null, true)
+    const block = this.#blockOf(view, tag)
+    const pool = poolAt(to)
+    if (pool) return answerPoolCall(pool, data, block.state.read)
     try {
       return answerCall({ readState: block.state.read, timestamp: block.timestamp }, to, data)
     } catch (failure) {
       if (!(failure instanceof CallError)) throw failure
       throw new UpstreamError('reverted', `${failure.code} ${failure.message}`)
     }
+  }
+
+  #slot(view: NodeView, [account, slot, tag]: readonly [Hex, Hex, string]): Hex {
+    const pool = poolAt(account)
+    return pool ? poolSlot(pool, slot, this.#blockOf(view, tag).state.read) : ZERO_WORD
+  }
+
+  #blockOf(view: NodeView, tag: string): DevnetBlock {
+    const block = view.block(this.#numberOf(view, tag))
+    if (!block) throw new UpstreamError('behind', '-32000 header not found', null, true)
+    return block
   }
 
   #blockByTag(view: NodeView, tag: string): JsonObject | null {

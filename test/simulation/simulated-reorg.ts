@@ -1,4 +1,4 @@
-import { alterTx, randomTx } from './random-transactions.ts'
+import { alterTx, randomTx, type TransactionMix } from './random-transactions.ts'
 import type { SeededRandom } from './seeded-random.ts'
 import type { SimulatedBlock } from './simulated-chain.ts'
 import { hex, type SimulatedTx, transactionsOf } from './simulated-transactions.ts'
@@ -9,8 +9,7 @@ type ReorgInput = {
   /** The chain rolls back and is built again, instead of being replaced at once. */
   readonly isRewind: boolean
   readonly slot: number
-  /** How often, in %, a transaction contains issuer actions. */
-  readonly issuerPercent: number
+  readonly transactionMix: TransactionMix
 }
 
 type ReorgResult = {
@@ -20,7 +19,7 @@ type ReorgResult = {
 }
 
 /** The blocks that replace others: most transactions stay, some move, change, vanish or are new. */
-export function reorgBlocks({ random, removed, isRewind, slot, issuerPercent }: ReorgInput): ReorgResult {
+export function reorgBlocks({ random, removed, isRewind, slot, transactionMix }: ReorgInput): ReorgResult {
   if (isRewind) return { blocks: [], remaining: removed.flatMap((block) => transactionsOf(block).filter(() => random.chance(85))) }
   // Some reorganisations change nothing but the hashes.
   const keepsTransactions = random.chance(20)
@@ -41,7 +40,7 @@ export function reorgBlocks({ random, removed, isRewind, slot, issuerPercent }: 
     }
     const timestamp = old?.timestamp ?? blocks.at(-1)?.timestamp ?? 0
     if (!keepsTransactions && random.chance(25)) {
-      const market = { issuerPercent, second: timestamp }
+      const market = { ...transactionMix, second: timestamp }
       txs.splice(random.int(0, txs.length), 0, randomTx(random, hex(64, 0x7c_0000_0000 + slot * 100 + nth), market))
     }
     blocks.push({ timestamp, txs })

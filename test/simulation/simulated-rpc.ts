@@ -1,5 +1,5 @@
 import { ChainIdentity } from '../../src/relay/chain/rpc/chain-identity.ts'
-import { EndpointPool, type Exchange, type RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
+import { EndpointPool, type Exchange, type RequestBatchFn, type RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { IngestInputs } from '../../src/relay/ingest/open-ingest.ts'
 import { waitOn } from '../support/virtual-time.ts'
@@ -80,24 +80,43 @@ export class SimulatedRpc {
   }
 
   /** What one run of the relay asks with. */
-  clientFor({ now, random, log }: ClientInputs): Pick<IngestInputs, 'request' | 'leaveEndpoint' | 'confirmChain'> {
+  clientFor({ now, random, log }: ClientInputs): Pick<IngestInputs, 'request' | 'requestBatch' | 'leaveEndpoint' | 'confirmChain'> {
     const { endpoints } = this.#options
     this.#requestTimes.length = 0
     if (endpoints.length === 1 && !endpoints[0].activeFaults.occurs('otherChain'))
-      return { request: this.requestOfFirst, confirmChain: () => Promise.resolve() }
+      return { request: this.requestOfFirst, requestBatch: this.#requestBatchOfFirst, confirmChain: () => Promise.resolve() }
     const urls = endpoints.map((_, nth) => `http://endpoint-${nth}`)
     const exchange = (url: string) => this.#exchangeWith(endpoints[urls.indexOf(url)] ?? endpoints[0])
     return new EndpointPool({ ...{ urls, now, random, log, exchange }, chain: new ChainIdentity(SIMULATED_CHAIN, '') })
   }
 
   readonly requestOfFirst: RequestFn = async (method, params, signal) => {
+    const [outcome] = await this.#askFirst([{ method, params }], signal, () => true)
+    return outcome?.answer
+  }
+
+  readonly #requestBatchOfFirst: RequestBatchFn = async (batch, signal) => {
+    const outcomes = await this.#askFirst(batch, signal, (failure) => !isNodeError(failure))
+    return outcomes.map(({ answer, failure }) =>
+      failure === null ? { ok: true, result: answer } : { ok: false, error: failure as UpstreamError },
+    )
+  }
+
+  /** Asks the first endpoint unless it failed just now. `isThrown`: whether a failure concerns all questions. */
+  async #askFirst(
+    questions: readonly Question[],
+    signal: AbortSignal | undefined,
+    isThrown: (failure: unknown) => boolean,
+  ): Promise<readonly RequestOutcome[]> {
     const { clock, endpoints } = this.#options
     const random = this.#countRequest()
     if (clock.elapsedMs < this.#backoffUntil) throw new UpstreamError('unreachable', 'every endpoint failed just now')
     try {
-      const answer = await this.#ask(endpoints[0], random, { method, params }, signal)
+      const outcomes = await this.#ask(endpoints[0], random, questions, signal)
+      const failed = outcomes.find(({ failure }) => failure !== null && isThrown(failure))
+      if (failed) throw failed.failure
       this.#failures = 0
-      return answer
+      return outcomes
     } catch (failure) {
       this.#backOff(failure, random)
       throw failure
@@ -106,14 +125,13 @@ export class SimulatedRpc {
 
   #exchangeWith(endpoint: SimulatedEndpoint): Exchange {
     return async (payload, signal) => {
+      const questions = 'id' in payload ? [payload] : payload
+      const outcomes = await this.#ask(endpoint, this.#countRequest(), questions, signal)
       const answers: object[] = []
-      for (const { id, method, params } of 'id' in payload ? [payload] : payload) {
-        const answer = await this.#ask(endpoint, this.#countRequest(), { method, params }, signal).then(
-          (result) => ({ result }),
-          answerOfFailure,
-        )
-        if (answer instanceof Response) return { response: answer, body: Buffer.alloc(0) }
-        answers.push({ jsonrpc: '2.0', id, ...answer })
+      for (const [nth, { answer, failure }] of outcomes.entries()) {
+        const content = failure === null ? { result: answer } : answerOfFailure(failure)
+        if (content instanceof Response) return { response: content, body: Buffer.alloc(0) }
+        answers.push({ jsonrpc: '2.0', id: questions[nth]?.id, ...content })
       }
       return { response: new Response(), body: Buffer.from(JSON.stringify('id' in payload ? answers[0] : answers)) }
     }
@@ -128,25 +146,26 @@ export class SimulatedRpc {
     return new SeededRandom(settings.seed, 'question', this.#requestCount)
   }
 
+  /** The answers to questions that are sent at once. */
   async #ask(
     endpoint: SimulatedEndpoint,
     random: SeededRandom,
-    { method, params }: Question,
+    questions: readonly Question[],
     signal?: AbortSignal,
-  ): Promise<unknown> {
+  ): Promise<readonly RequestOutcome[]> {
     const { clock, settings } = this.#options
     const halfway = (settings.latencyMs * (0.5 + random.next())) / 2
-    const pending = { signal, method }
+    const pending = { signal, method: questions[0]?.method ?? '' }
     this.#pendingRequests.add(pending)
     this.#peaks.inFlight = Math.max(this.#peaks.inFlight, this.inFlight)
     try {
       await waitOn(clock, halfway, signal)
-      const { afterMs, answer, failure } = this.#answerAtNode(endpoint, random, { method, params })
+      const outcomes = questions.map((question) => this.#answerAtNode(endpoint, random, question))
       const isOther = isOfOtherChain({ ...endpoint, elapsedMs: clock.elapsedMs })
-      await waitOn(clock, afterMs + halfway, signal)
-      if (failure !== null) throw failure
-      if (method === 'eth_chainId' && isOther) this.#named.add(endpoint)
-      return answer
+      await waitOn(clock, Math.max(...outcomes.map(({ afterMs }) => afterMs)) + halfway, signal)
+      const isNamed = questions.some(({ method }, nth) => method === 'eth_chainId' && outcomes[nth]?.failure === null)
+      if (isNamed && isOther) this.#named.add(endpoint)
+      return outcomes
     } finally {
       this.#pendingRequests.delete(pending)
     }
@@ -215,6 +234,9 @@ export class SimulatedRpc {
     this.#backoffUntil = clock.elapsedMs + Math.max(backoffMs, failure.retryAfterMs ?? 0)
   }
 }
+
+/** Whether the node answered with an error of JSON-RPC, which concerns one question alone. */
+const isNodeError = (failure: unknown): boolean => failure instanceof UpstreamError && /^-\d+ /.test(failure.message)
 
 /** What the real client receives: an HTTP status, a JSON-RPC error, or a connection that breaks. */
 function answerOfFailure(failure: unknown): Response | { readonly error: { readonly code: number; readonly message: string } } {

@@ -30,6 +30,10 @@ const MOST_TAPE_BOUND = 1_000
 const TINY_TAPE_PERCENT = 4
 const LEAST_TINY_BOUND = 10
 
+/** How often, in %, there are pools, and how often the runs of the relay get different ones. */
+const POOLS_PERCENT = 40
+const CHANGING_POOLS_PERCENT = 30
+
 /** What a seed decides before any fault. */
 export type Settings = {
   readonly seed: number
@@ -62,6 +66,8 @@ export type Settings = {
   readonly listLagMs: number
   /** Whether the node answers calls of contracts. Otherwise it does not know the method. */
   readonly answersCalls?: boolean
+  /** Whether the relay is given pools, and whether each of its runs gets others. */
+  readonly pools?: 'same' | 'changing'
   /** How many updates the tape keeps; without it, more than a simulation writes. */
   readonly tapeBound?: number
   /** Whether the node does not know safe and finalized blocks at all. */
@@ -152,6 +158,12 @@ function tapeBoundOf(seed: number): Pick<Settings, 'tapeBound'> {
   return random.chance(SMALL_TAPE_PERCENT) ? { tapeBound: random.int(LEAST_TAPE_BOUND, MOST_TAPE_BOUND) } : {}
 }
 
+function poolsOf(seed: number): Pick<Settings, 'pools'> {
+  const random = new SeededRandom(seed, 'pools')
+  if (!random.chance(POOLS_PERCENT)) return {}
+  return { pools: random.chance(CHANGING_POOLS_PERCENT) ? 'changing' : 'same' }
+}
+
 function chainOf(seed: number): Partial<Settings> {
   const random = new SeededRandom(seed, 'long chain')
   if (random.chance(LONG_CHAIN_PERCENT)) return longChain
@@ -199,5 +211,6 @@ export function settingsOf(seed: number): Settings {
     ...endpointsOf(seed),
     ...chainOf(seed),
     ...clientOf(seed),
+    ...poolsOf(seed),
   }
 }

@@ -20,6 +20,7 @@ import { feedsOf } from './simulated-feed.ts'
 import { type SocketEndpoint, simulatedLink } from './simulated-link.ts'
 import { SimulatedList } from './simulated-list.ts'
 import { SimulatedNode } from './simulated-node.ts'
+import { poolsOfRun, type SimulatedPool } from './simulated-pools.ts'
 import { SimulatedPushes } from './simulated-pushes.ts'
 import { type SimulatedEndpoint, SimulatedRpc } from './simulated-rpc.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -99,6 +100,7 @@ export class Simulation {
       chain: this.chain,
       list: this.list,
       tape: () => this.#judgedTape,
+      namedPools: () => this.#namedPools,
       connectedAt: () => Math.max(...this.#endpoints.map(({ pushes }) => pushes.connectedAt)),
       wasOfUnnamedChainWithin: (ms) => this.rpc.wasOfUnnamedChainWithin(ms),
       violation: (law, detail) => this.violations.push({ law, at: clock.elapsedMs, detail }),
@@ -146,6 +148,11 @@ export class Simulation {
 
   /** The wall clock as the tape reads it. */
   numberingTime = this.#wallTime
+
+  /** The pools that the settings of the current run name. */
+  get #namedPools(): readonly SimulatedPool[] {
+    return poolsOfRun(this.settings, this.runCount)
+  }
 
   get tape() {
     return this.#restartableTape.tape
@@ -227,7 +234,6 @@ export class Simulation {
     const log = (kind: string, detail: unknown) => this.#options.log?.(environment.now() - NOON, kind, detail)
     const fetch = this.list.fetch
     return {
-      requestBatch: () => Promise.reject(new Error('no pools')),
       tape: this.tape,
       writer: slowWriter(this.tape.writer, activeFaults, environment),
       ...this.rpc.clientFor({ now, random: () => clientRandom.next(), log }),
@@ -250,6 +256,7 @@ export class Simulation {
         navStaleAfterMs: settings.staleMs,
         feeds: feedsOf(activeFaults),
         ...noQuotes,
+        pools: this.#namedPools,
       },
       log,
       count: () => {},

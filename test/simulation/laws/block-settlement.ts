@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
+import type { PlacedLog } from '../placed-logs.ts'
+import { poolAt } from '../simulated-pools.ts'
+import type { FollowedPools } from './followed-pools.ts'
 import { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import { type AmendedFact, blockTime, isFact, publishedText } from './published-facts.ts'
 import { RetractReasons } from './retract-reasons.ts'
+import { swapOf } from './swaps.ts'
 
 type Seal = Extract<Update, { type: 'seal' }>
 
@@ -30,6 +34,7 @@ export class BlockSettlement implements Law {
   /** The seals of facts that the tape no longer had when the relay restarted. */
   readonly #forgottenSeals = new Set<string>()
   readonly #context: LawContext
+  readonly #pools: FollowedPools
   readonly #reasons: RetractReasons
   /** Blocks with logs that cannot be read: what they lack is not known to be gone. */
   readonly #partial = new Set<number>()
@@ -37,8 +42,9 @@ export class BlockSettlement implements Law {
   /** A block of this batch that a correction of another block interrupted: nothing more of it may follow. */
   #interrupted: BlockInProgress | null = null
 
-  constructor(context: LawContext) {
+  constructor(context: LawContext, pools: FollowedPools) {
     this.#context = context
+    this.#pools = pools
     this.lifecycles = new KeyLifecycles(context)
     this.#reasons = new RetractReasons(context, this.lifecycles)
   }
@@ -136,7 +142,8 @@ export class BlockSettlement implements Law {
     const truth = this.lifecycles.blockOf(block.hash)
     if (!truth || truth.number !== block.number) return violation('I3', `${id} seals block ${block.number} ${block.hash}`)
     if (blockTime(block) !== truth.timestamp) violation('I3', `${id} has the time ${block.timestamp}`)
-    const sealable = truth.logs.filter((log) => log.content.address === address).map((log) => log.key)
+    const isSealable = (log: PlacedLog) => log.content.address === address || this.#isTradeOf(log, address, keys)
+    const sealable = truth.logs.filter(isSealable).map((log) => log.key)
     const expected = this.#partial.has(block.number) ? sealable.filter((key) => keys.includes(key)) : sealable
     if (keys.join() !== expected.join())
       violation('I4', `${id} seals ${address} in block ${block.number}: ${keys.join()}, not ${expected.join()}`)
@@ -155,6 +162,12 @@ export class BlockSettlement implements Law {
       violation('I5', `${id} seals ${address} in block ${block.number} again as ${before.id} did`)
     this.seals.set(name, seal)
     seals.push(seal)
+  }
+
+  /** Whether a seal of a token contains this swap. One of a pool that is not followed may be open, and sealed. */
+  #isTradeOf(log: PlacedLog, token: string, keys: readonly string[]): boolean {
+    if (poolAt(log.content.address)?.token !== token) return false
+    return this.#pools.isExpected(log) || (keys.includes(log.key) && swapOf(log) !== null)
   }
 
   /**

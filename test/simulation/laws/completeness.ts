@@ -2,9 +2,11 @@ import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { Fault, FaultKind } from '../fault-table.ts'
 import type { SimulatedBlock } from '../simulated-chain.ts'
+import { poolAt } from '../simulated-pools.ts'
 import { NOON } from '../virtual-clock.ts'
 import type { BlockSettlement } from './block-settlement.ts'
 import { expectedLogsOf } from './expected-logs.ts'
+import type { FollowedPools } from './followed-pools.ts'
 import type { KeyLifecycle } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import type { ListedTokens } from './listed-tokens.ts'
@@ -43,19 +45,23 @@ const REMEMBERED_BLOCKS = 1_024
 /** How much later than its bound a hole for age may be published, in chain time. */
 const HOLE_AGE_SLACK_MS = 15_000
 
+type Parts = { readonly settlement: BlockSettlement; readonly tokens: ListedTokens; readonly pools: FollowedPools }
+
 /** I5 and I6: without faults and after recovery, the tape matches every sealed log of the chain; no key is open. */
 export class Completeness implements Law {
   readonly #context: LawContext
   readonly #settlement: BlockSettlement
   readonly #tokens: ListedTokens
+  readonly #pools: FollowedPools
   readonly holes: Hole[] = []
   /** The last block that was checked. */
   #checkedUpTo: number
 
-  constructor(context: LawContext, settlement: BlockSettlement, tokens: ListedTokens) {
+  constructor(context: LawContext, { settlement, tokens, pools }: Parts) {
     this.#context = context
     this.#settlement = settlement
     this.#tokens = tokens
+    this.#pools = pools
     this.#checkedUpTo = context.chain.head
   }
 
@@ -102,15 +108,17 @@ export class Completeness implements Law {
     if (this.isInHole(block.number)) return
     for (const [key, { log, text, isPart }] of expectedLogsOf(block.logs)) {
       const { content } = log
-      const since = this.#tokens.listedSince.get(content.address)
-      if (since === undefined || block.number <= since || isPart) continue
+      const pool = poolAt(content.address)
+      const token = pool?.token ?? content.address
+      const since = this.#tokens.listedSince.get(token)
+      if (since === undefined || block.number <= since || isPart || (pool && !this.#pools.isExpected(log))) continue
       const lifecycle = lifecycles.all.get(key)
       if (lifecycle?.state !== 'sealed')
         violation('I5', `${key} is sealed on the chain and ${lifecycle?.state ?? 'never published'}`)
       else if (lifecycle.hash !== block.hash) violation('I5', `${key} is sealed by ${lifecycle.hash}, not ${block.hash}`)
       else if (lifecycle.text !== text) violation('I5', `${key} contains ${lifecycle.text}`)
-      const seal = seals.get(`${block.number} ${content.address}`)
-      if (seal?.block.hash !== block.hash) violation('I5', `block ${block.number} has no seal of ${content.address}`)
+      const seal = seals.get(`${block.number} ${token}`)
+      if (seal?.block.hash !== block.hash) violation('I5', `block ${block.number} has no seal of ${token}`)
     }
   }
 

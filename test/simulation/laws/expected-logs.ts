@@ -1,5 +1,7 @@
 import type { PlacedLog } from '../placed-logs.ts'
 import { APPROVAL, TRANSFER } from '../random-transactions.ts'
+import { wadText } from './exact-decimals.ts'
+import { swapOf, swapText } from './swaps.ts'
 
 /** The content of one log, given its whole block. For a part: its content if it stood alone. */
 export type ExpectedLog = {
@@ -26,16 +28,12 @@ export function movementOf({ content: { topics, data } }: PlacedLog): MovementCo
 
 const isoOf = (second: number): string => new Date(second * 1_000).toISOString()
 
-/** An exact decimal as published, from a number with 18 decimals. */
-export function wadText(wad: bigint): string {
-  const digits = wad.toString().padStart(19, '0')
-  return `${digits.slice(0, -18)}.${digits.slice(-18)}`.replace(/\.?0+$/, '')
-}
-
 /** A log's content as text: equal content gives equal text. This reads logs independently of the relay. */
 export function expectedText(log: PlacedLog, { memo = null, seized = false }: { memo?: string | null; seized?: boolean } = {}) {
   const { content, timestamp } = log
   const { address, topics, data, tokenEvent } = content
+  const swap = swapOf(log)
+  if (swap) return swapText(swap)
   const moved = movementOf(log)
   if (moved) {
     const type = seized ? 'seize' : moved.from === ZERO ? 'mint' : moved.to === ZERO ? 'burn' : 'transfer'

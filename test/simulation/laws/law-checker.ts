@@ -4,6 +4,7 @@ import { BlockSettlement } from './block-settlement.ts'
 import { ChainHeads } from './chain-heads.ts'
 import { Completeness } from './completeness.ts'
 import { FinalityWatermarks } from './finality-watermarks.ts'
+import { FollowedPools } from './followed-pools.ts'
 import type { Law, LawContext } from './law.ts'
 import { ListedTokens } from './listed-tokens.ts'
 import { MultiplierSchedules } from './multiplier-schedules.ts'
@@ -88,17 +89,19 @@ class TapeLaws implements Law {
   readonly #laws: readonly Law[]
 
   constructor(context: LawContext) {
-    const settlement = new BlockSettlement(context)
     const tokens = new ListedTokens(context)
-    const completeness = new Completeness(context, settlement, tokens)
+    const pools = new FollowedPools(context, tokens)
+    const settlement = new BlockSettlement(context, pools)
+    const completeness = new Completeness(context, { settlement, tokens, pools })
     this.rpcNotifications = new RpcNotifications(context, tokens, completeness)
     this.#laws = [
       new UpdateNumbering(context),
       // Needs the state of a key before the batch, so it comes before the settlement.
       new SourceStatusLaw(context, settlement.lifecycles, tokens),
       new OpenKeys(context, settlement.lifecycles),
-      settlement,
       tokens,
+      pools,
+      settlement,
       new NavValues(context),
       new FinalityWatermarks(context),
       completeness,

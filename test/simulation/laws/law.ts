@@ -2,6 +2,7 @@ import type { Entry, Tape } from '../../../src/relay/tape/tape.ts'
 import type { ActiveFaults } from '../active-faults.ts'
 import type { SimulatedChain } from '../simulated-chain.ts'
 import type { SimulatedList } from '../simulated-list.ts'
+import type { SimulatedPool } from '../simulated-pools.ts'
 import type { Settings } from '../simulation-settings.ts'
 import type { VirtualClock } from '../virtual-clock.ts'
 
@@ -19,6 +20,8 @@ export type LawContext = {
   readonly connectedAt: () => number
   /** Whether another chain answered in the past `ms`, from an endpoint that did not tell the relay so. */
   readonly wasOfUnnamedChainWithin: (ms: number) => boolean
+  /** The pools that the settings of the relay name in its current run. */
+  readonly namedPools: () => readonly SimulatedPool[]
   /** The current tape. */
   readonly tape: () => Tape
   readonly violation: (law: string, detail: string) => void

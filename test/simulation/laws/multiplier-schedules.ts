@@ -6,12 +6,13 @@ import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { PlacedLog } from '../placed-logs.ts'
 import type { SimulatedBlock } from '../simulated-chain.ts'
 import type { Completeness } from './completeness.ts'
-import { expectedLogsOf, wadText } from './expected-logs.ts'
+import { wadText } from './exact-decimals.ts'
+import { expectedLogsOf } from './expected-logs.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import { isIntroduction, type ListedTokens } from './listed-tokens.ts'
 import { openMultiplierChanges } from './open-changes.ts'
-import { type AmendedFact, type Fact, isFact, isMovement } from './published-facts.ts'
+import { type AmendedFact, type Fact, isFact, isValued } from './published-facts.ts'
 
 type MultiplierUpdate = Extract<Update, { type: 'multiplier' }>
 
@@ -147,7 +148,7 @@ export class MultiplierSchedules implements Law {
   #checkFact(id: string, fact: AmendedFact | Fact, settled: ReadonlySet<string> = new Set()): void {
     const { violation } = this.#context
     const published = fact as Fact
-    if (isMovement(published)) {
+    if (isValued(published)) {
       const { multiplier, address, key } = published
       if (multiplier === null || settled.has(valueKey(published)) || !this.#isFuture(address, multiplier)) return
       return violation('I16', `${id}: ${key} has multiplier ${multiplier} before it is in force`)

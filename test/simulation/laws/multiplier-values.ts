@@ -5,12 +5,13 @@ import type { PlacedLog } from '../placed-logs.ts'
 import type { SimulatedBlock } from '../simulated-chain.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import type { Completeness } from './completeness.ts'
-import { type ExpectedLog, expectedLogsOf, movementOf, wadText } from './expected-logs.ts'
+import { wadText } from './exact-decimals.ts'
+import { type ExpectedLog, expectedLogsOf, movementOf } from './expected-logs.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import { isIntroduction, type ListedTokens } from './listed-tokens.ts'
 import { openMultiplierChanges } from './open-changes.ts'
-import { isFact, isMovement } from './published-facts.ts'
+import { isFact, isValued } from './published-facts.ts'
 
 type LogPosition = { readonly block: number; readonly logIndex: number }
 
@@ -152,7 +153,7 @@ export class MultiplierValues implements Law {
       return
     }
     this.count.checked += 1
-    if (!isMovement(lifecycle.lastPublished)) return
+    if (!isValued(lifecycle.lastPublished)) return
     const { multiplier } = lifecycle.lastPublished
     if (multiplier !== wadText(value) && multiplier !== wadText(openValue) && !lifecycle.isForgotten)
       violation('I15', `${log.key} has multiplier ${multiplier}, not ${wadText(value)} (${lifecycle.position})`)

@@ -3,7 +3,7 @@ import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { FEED_TOKEN, roundsOf } from '../simulated-feed.ts'
 import type { ServedRecord } from '../simulated-list.ts'
 import type { Law, LawContext } from './law.ts'
-import { isFact, isMovement } from './published-facts.ts'
+import { isFact, isValued } from './published-facts.ts'
 
 const AHEAD_BOUND_MS = 120_000
 /** By then the relay has published a list that it read, and a NAV that became stale at the next refresh. */
@@ -62,7 +62,7 @@ export class NavValues implements Law {
         const mayGoBack = address === FEED_TOKEN && hasFeed && activeFaults.occursAt('chain')
         if (isComparable && goesBack && !mayGoBack) violation('I10', `${id} goes back from ${held} to ${update.nav.updated_at}`)
         this.#published.set(address, update.nav)
-      } else if (isFact(update) && isMovement(update)) {
+      } else if (isFact(update) && isValued(update)) {
         const { nav, ingest, block } = update
         const isBackfilled = ingest.source === 'backfill'
         // A backfilled movement may be older than every known NAV, and its NAV is as of its block.

@@ -1,5 +1,6 @@
 import type { PlacedLog } from '../placed-logs.ts'
-import { wadText } from './expected-logs.ts'
+import { wadText } from './exact-decimals.ts'
+
 import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { LawContext } from './law.ts'
 import type { Fact } from './published-facts.ts'

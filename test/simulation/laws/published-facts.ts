@@ -2,11 +2,13 @@ import type { Block as PublishedBlock } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { PlacedLog } from '../placed-logs.ts'
 import { tokenAt } from '../simulated-tokens.ts'
-import { type ExpectedLog, expectedText, movementOf, wadText } from './expected-logs.ts'
+import { decimalText, wadText } from './exact-decimals.ts'
+import { type ExpectedLog, expectedText, movementOf } from './expected-logs.ts'
+import { findTradeError, tradeText } from './swaps.ts'
 
 /** The types of messages about one on-chain fact. */
 const factTypes = [
-  ...(['transfer', 'mint', 'burn', 'seize', 'approval'] as const),
+  ...(['transfer', 'mint', 'burn', 'seize', 'trade', 'approval'] as const),
   ...(['multiplier', 'pause', 'action', 'token', 'log'] as const),
 ] as const
 type WithKey<Type> = Type extends unknown
@@ -15,12 +17,13 @@ type WithKey<Type> = Type extends unknown
 export type Fact = WithKey<Extract<Update, { type: (typeof factTypes)[number] }>>
 /** A fact inside an amend. */
 export type AmendedFact = Omit<Fact, 'id' | 'prev' | 'time'> & Pick<Fact, 'type'>
-export type MovementFact = Extract<Fact, { type: 'transfer' | 'mint' | 'burn' | 'seize' }>
+/** A fact with an amount of tokens that is valued: a movement or a trade. */
+type ValuedFact = Extract<Fact, { type: 'transfer' | 'mint' | 'burn' | 'seize' | 'trade' }>
 
 export const isFact = (update: Update): update is Fact =>
   (factTypes as readonly string[]).includes(update.type) && 'key' in update && update.key !== undefined
 
-export const isMovement = (fact: AmendedFact | Fact): fact is MovementFact => 'shares' in fact
+export const isValued = (fact: AmendedFact | Fact): fact is ValuedFact => 'shares' in fact
 
 /** A published fact in the form of `expectedText`. */
 export function publishedText(fact: AmendedFact | Fact): string {
@@ -37,6 +40,8 @@ export function publishedText(fact: AmendedFact | Fact): string {
       return `${address} action ${published.action_id} ${published.description} ${published.uri}`
     case 'token':
       return `${address} token ${published.changed.join()} ${published.changed.map((name) => JSON.stringify(published.token[name] ?? null)).join()}`
+    case 'trade':
+      return tradeText(published)
     case 'log':
       return `${address} log ${published.topics.join()} ${published.data}`
     default:
@@ -47,7 +52,8 @@ export function publishedText(fact: AmendedFact | Fact): string {
 /** Published fields of a fact that follow from other logs. */
 export function publishedDetail(fact: AmendedFact | Fact): string {
   const published = fact as Fact
-  if (isMovement(published)) return `${published.multiplier} ${published.shares}`
+  if (published.type === 'trade') return `${published.multiplier} ${published.shares} ${published.pool_price}`
+  if (isValued(published)) return `${published.multiplier} ${published.shares}`
   if (published.type === 'action') return published.keys.join()
   return published.type === 'multiplier' ? `${published.previous}` : ''
 }
@@ -110,7 +116,7 @@ export function findFactError(
   const isUnknown = times === 'false' || (times === 'missing' && time === null)
   const isPreconfirmed = published.stage === 'preconfirmed'
   return (isPreconfirmed && isUnknown) || time === log.timestamp
-    ? findAmountError(published)
+    ? (findAmountError(published) ?? (published.type === 'trade' ? findTradeError(published, log) : null))
     : `has the time ${time}, not ${log.timestamp}`
 }
 
@@ -118,6 +124,7 @@ export function findFactError(
 export function findDetailError(fact: AmendedFact | Fact, { log, keys }: ExpectedLog): string | null {
   const published = fact as Fact
   const { tokenEvent } = log.content
+  if (published.type === 'trade') return findTradeError(published, log)
   if (published.type === 'action' && published.keys.join() !== keys?.join())
     return `contains ${published.keys.join()}, not ${keys?.join()}`
   if (published.type !== 'multiplier' || tokenEvent?.event !== 'UIMultiplierUpdated') return null
@@ -128,10 +135,10 @@ export const blockTime = ({ timestamp }: PublishedBlock): number | null =>
   timestamp === null ? null : Date.parse(timestamp) / 1_000
 
 function findAmountError(published: Fact): string | null {
-  if (!isMovement(published) && published.type !== 'approval') return null
+  if (!isValued(published) && published.type !== 'approval') return null
   const token = tokenAt(published.address)
   if (!token) return `is of ${published.address}, which was never listed`
-  const amount = formatDecimal(BigInt(published.raw), token.decimals)
+  const amount = decimalText(BigInt(published.raw), token.decimals)
   if (published.amount !== amount) return `has the amount ${published.amount}, not ${amount}`
   if (published.type === 'approval') return null
   const shares = published.multiplier === null ? null : sharesOf(published.raw, published.multiplier, token.decimals)
@@ -143,7 +150,7 @@ function findAmountError(published: Fact): string | null {
 /** The shares of a raw amount at a multiplier, rounded down. */
 export function sharesOf(raw: string, multiplier: string, decimals: number): string {
   const [whole = '', fraction = ''] = multiplier.split('.')
-  return formatDecimal((BigInt(raw) * BigInt(whole + fraction)) / 10n ** BigInt(fraction.length), decimals)
+  return decimalText((BigInt(raw) * BigInt(whole + fraction)) / 10n ** BigInt(fraction.length), decimals)
 }
 
 /** Two decimals, half up. */
@@ -152,10 +159,4 @@ function formatMoney(raw: bigint, decimals: number, price: string): string {
   const unit = 10n ** BigInt(decimals + fraction.length)
   const cents = ((raw * BigInt(whole + fraction) * 200n + unit) / (2n * unit)).toString().padStart(3, '0')
   return `${cents.slice(0, -2)}.${cents.slice(-2)}`
-}
-
-function formatDecimal(units: bigint, scale: number): string {
-  const digits = units.toString().padStart(scale + 1, '0')
-  const text = `${digits.slice(0, -scale)}.${digits.slice(-scale)}`
-  return text.replace(/\.?0+$/, '')
 }

@@ -5,6 +5,7 @@ import type { FaultKind } from '../fault-table.ts'
 import type { PlacedLog } from '../placed-logs.ts'
 import type { SimulatedBlock } from '../simulated-chain.ts'
 import { isRound } from '../simulated-feed.ts'
+import { poolAt } from '../simulated-pools.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import { expectedLogsOf } from './expected-logs.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
@@ -96,6 +97,8 @@ const slowingFaults: readonly FaultKind[] = [
   'truncatedPages',
 ]
 
+const isOfTokenOrPool = ({ content: { address } }: PlacedLog): boolean => (tokenAt(address) ?? poolAt(address)) !== undefined
+
 /** I13: the source never reports `ok` while it misses sealed logs, nor `silent` because the market is quiet. */
 export class SourceStatusLaw implements Law {
   readonly #context: LawContext
@@ -128,7 +131,7 @@ export class SourceStatusLaw implements Law {
       for (const block of blocks) {
         const { number, logs } = block
         const unannounced = [...expectedLogsOf(logs).values()].filter(
-          ({ log, isPart }) => tokenAt(log.content.address) && !isPart && !lifecycles.all.get(log.key)?.wasPreconfirmed,
+          ({ log, isPart }) => isOfTokenOrPool(log) && !isPart && !lifecycles.all.get(log.key)?.wasPreconfirmed,
         )
         // An announcement without an end is not published before its block is sealed.
         const announceable = unannounced.filter(({ isClosed, keys }) => isClosed || keys === null).map(({ log }) => log)
@@ -174,8 +177,8 @@ export class SourceStatusLaw implements Law {
       if (update.type === 'retract' && update.replaced_by?.startsWith(`${update.block.number}-`)) replacing.add(update.replaced_by)
       if (isFact(update) && update.stage === 'preconfirmed') this.#receivedAt = clock.elapsedMs
       if (isFact(update) && update.stage === 'sealed') this.#checkLate(update, replacing.has(update.key))
-      // The relay subscribes anew for one token more or less, so its evidence starts anew.
-      if (update.type === 'token' && update.change !== 'changed') this.#receivedAt = clock.elapsedMs
+      // The relay subscribes anew for one token or pool more or less, so its evidence starts anew.
+      if (update.type === 'venue' || (update.type === 'token' && update.change !== 'changed')) this.#receivedAt = clock.elapsedMs
       if (update.type === 'hole') this.#unread.push(update.blocks)
       if (update.type !== 'status') continue
       const { id, source, reason, started_at, time, head } = update
