@@ -12,6 +12,8 @@ export type PoolReading =
       readonly kind: 'read'
       /** Null if the upstream does not tell the fee. */
       readonly feeBps: string | null
+      /** The contract was called, and did not tell which tokens it trades. */
+      readonly areTokensUnread?: true
     } & PoolState)
   | Unread<'unreadable'>
 
@@ -97,7 +99,9 @@ export function readPoolAnswers(
   // While the tokens of a pool are unknown, its price must not be used: the pool may trade other tokens.
   const unread = way === 'call' && pool.kind !== 'uniswap_v4' && !areTokensRight
   const failed = unread ? [answers.token0, answers.token1].map(readWord).find(({ kind }) => kind === 'failed') : undefined
-  return { answer: failed?.kind === 'failed' ? failed : stateIn(pool, way, answers, feeBps), facts }
+  if (failed?.kind === 'failed') return { answer: failed, facts }
+  const answer = stateIn(pool, way, answers, feeBps)
+  return { answer: unread && answer.kind === 'read' ? { ...answer, areTokensUnread: true } : answer, facts }
 }
 
 function stateIn(pool: Pool, way: ReadingWay, answers: QueryAnswers, knownFeeBps: string | null): PoolAnswer {

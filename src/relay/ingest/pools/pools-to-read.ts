@@ -1,6 +1,6 @@
 import { BoundedMap, getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
-import { type Movement, movementTypes, type Update } from '../../../protocol/updates.ts'
+import { type DraftOf, type Movement, movementTypes, type Update } from '../../../protocol/updates.ts'
 import { type Pool, poolAccount } from '../../chain/pools/pool.ts'
 import type { PoolPoller } from '../../chain/pools/pool-poller.ts'
 import type { PoolSetting } from '../../config/pool-settings.ts'
@@ -50,14 +50,20 @@ export class PoolsToRead {
         // The block in the key is the block of the fact. The field `block` is the sealed block that lacks the fact.
         const named = this.#byBlock.get(Number.parseInt(update.key, 10)) ?? []
         // After a restart it is unknown which pools the fact changed, so all pools of its token are read.
-        const ofToken = this.#pools.filter(({ token }) => movementTypes.has(update.fact_type) && token === update.address)
+        const mayHaveSwapped = update.fact_type === 'trade' || movementTypes.has(update.fact_type)
+        const ofToken = this.#pools.filter(({ token }) => mayHaveSwapped && token === update.address)
         return [...named, ...ofToken]
       }
       case 'amend':
-        return isMovement(update.update) ? this.#named(update.update) : []
+        return this.#poolsOfAmended(update.update)
       default:
         return isMovement(update) ? this.#named(update) : []
     }
+  }
+
+  #poolsOfAmended(fact: DraftOf<'amend'>['update']): readonly Pool[] {
+    if (isMovement(fact)) return this.#named(fact)
+    return fact.type === 'trade' ? this.#pools.filter(({ id }) => id === fact.venue.pool) : []
   }
 
   #named({ from, to, address, block }: Pick<Movement, 'from' | 'to' | 'address' | 'block'>): readonly Pool[] {

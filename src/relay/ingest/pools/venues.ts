@@ -17,7 +17,8 @@ export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading,
   const isSame = known !== undefined && isSamePool(known.pool, pool)
   const isWrong = reading.kind === 'unreadable' && reading.isWrong === true
   const isSettled = isSame && known.droppedFor === (isWrong ? 'wrong_tokens' : null)
-  const isBelieved = reading.kind === 'read' || (reading.isRefused && !(isSame && known.droppedFor === 'wrong_tokens'))
+  const wasWrong = isSame && known.droppedFor === 'wrong_tokens'
+  const isBelieved = reading.kind === 'read' ? !reading.areTokensUnread : reading.isRefused && !wasWrong
   if (isSettled) return learnFee(state, known, reading)
   if (!isWrong && !isBelieved) return []
   // The settings give the pool to another token now.

@@ -208,7 +208,7 @@ describe('pools', () => {
   ])('whose facts %s are read without them, and asked for them again', async (_, answer) => {
     const { node, read } = openPools()
     for (const text of [V3.token0, V3.token1, V3.fee]) node.answers.set(text, answer)
-    expect(await read([v3])).toEqual(pendingRead(readingOf(null)))
+    expect(await read([v3])).toEqual(pendingRead({ ...readingOf(null), areTokensUnread: true }))
     node.answers.set(V3.token0, word(apple)).set(V3.token1, word(usdc))
     await read([v3])
     node.answers.set(V3.fee, word(100))

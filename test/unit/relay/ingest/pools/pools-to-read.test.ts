@@ -7,7 +7,7 @@ import { PoolsToRead } from '../../../../../src/relay/ingest/pools/pools-to-read
 import { openTestTape } from '../../tape/test-tape.ts'
 import { APPLE, apple, NOON, tesla } from '../../tokens/stock-records.ts'
 import { listEvent, openReducer, sealedEventOfLogs, subscribedEvent, transactionEvent } from '../reducer-fixture.ts'
-import { transfer } from '../token-logs.ts'
+import { swap as swapLog, transfer } from '../token-logs.ts'
 
 const word = (digit: string) => `0x${digit.repeat(64)}` as Hex
 const account = (digit: string) => `0x${digit.repeat(40)}` as Hex
@@ -84,6 +84,21 @@ describe('the pools of listed tokens', () => {
     expect(new Set(await publish(sealedEventOfLogs(10, [])))).toEqual(new Set(['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']))
     const again = await restart()
     expect(new Set(await again.publish(sealedEventOfLogs(11, [])))).toEqual(new Set(['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']))
+  })
+
+  it.each<[string, readonly [bigint, bigint][], readonly string[]]>([
+    ['retracted', [], ['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']],
+    ['amended', [[2n, -2n]], ['uniswap_v3 of AAPLc']],
+    ['sealed as it was', [[1n, -1n]], []],
+  ])('are read when a trade that no movement shows is %s', async (_, amounts, read) => {
+    const { publish } = await openPools()
+    const pool = { ...applePool, token: APPLE as Hex }
+    const reading = { kind: 'read', sqrtPriceX96: 2n ** 96n, liquidity: 1n, feeBps: '30' } as const
+    await publish(...listing, { type: 'pools', block: null, pools: new Map([[pool, reading]]) })
+    await publish({ type: 'subscribed', addresses: [APPLE as Hex, pool.id] })
+    const swapped = (sold: readonly [bigint, bigint]) => swapLog({ block: 10, index: 0, address: pool.id }, sold, 2n ** 96n)
+    expect(await publish(transactionEvent([swapped([1n, -1n])]))).toEqual([])
+    expect(await publish(sealedEventOfLogs(10, amounts.map(swapped), { addresses: [APPLE as Hex, pool.id] }))).toEqual(read)
   })
 
   it('are read at the settling of what the previous run published', async () => {

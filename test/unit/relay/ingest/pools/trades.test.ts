@@ -27,7 +27,12 @@ const pool: Pool = { token: APPLE as Hex, kind: 'uniswap_v3', id: POOL, manager:
 
 /** The square root of this price of the token, which stands after the currency in the pool. */
 const rootOf = (price: number): bigint => BigInt(Math.round(Math.sqrt(100 / price) * 2 ** 40)) << 56n
-const reading = (price: number): PoolReading => ({ kind: 'read', sqrtPriceX96: rootOf(price), liquidity: 10n ** 16n, feeBps: '30' })
+const reading = (price: number): Extract<PoolReading, { kind: 'read' }> => ({
+  kind: 'read',
+  sqrtPriceX96: rootOf(price),
+  liquidity: 10n ** 16n,
+  feeBps: '30',
+})
 const wrong: PoolReading = { kind: 'unreadable', reason: 'it trades other tokens', isWrong: true }
 const refused: PoolReading = { kind: 'unreadable', reason: 'the method does not exist', isRefused: true }
 const read = (...readings: readonly PoolReading[]): IngestEvent => ({
@@ -76,7 +81,9 @@ describe('a pool', () => {
     await play(ingest, [
       [sealedEvent(101, []), ''],
       [read({ kind: 'unreadable', reason: 'no answer' }), 'quote null in 101'],
-      [read(reading(324.9)), 'quote 324.9 in 100'],
+      [read({ ...reading(324.9), areTokensUnread: true }), 'quote 324.9 in 100'],
+      [bothReceived, ''],
+      [read(reading(324.9)), ''],
       [received(APPLE as Hex), ''],
       [bothReceived, 'followed from 102'],
       [[bothReceived, read(reading(324.9))], ''],
@@ -184,6 +191,14 @@ describe('a trade', () => {
       [sealedEventOfLogs(101, [bought({ block: 101 })], { addresses: everything }), 'seal trade'],
       [{ type: 'reorg', from: 101 }, ''],
       [sealedEventOfLogs(101, [], { addresses: everything, hash: blockHash(7) }), 'retract trade reorg'],
+    ])
+  })
+
+  it('is amended if its pool had another price, even for the same amounts', async () => {
+    const ingest = await openFollowed()
+    await play(ingest, [
+      [pushed({ block: 101 }), 'buy 1.5 at 324.90438933 preconfirmed'],
+      [sealedEventOfLogs(101, [bought({ block: 101 }, undefined, 330)], { addresses: everything }), 'amend pool_price, seal trade'],
     ])
   })
 
