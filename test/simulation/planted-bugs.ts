@@ -11,6 +11,7 @@ import { isFact } from './laws/published-facts.ts'
 import { plantedLieBugs } from './planted-lie-bugs.ts'
 import { plantedMachineBugs } from './planted-machine-bugs.ts'
 import { plantedTokenBugs } from './planted-token-bugs.ts'
+import { plantedTradeBugs } from './planted-trade-bugs.ts'
 import { headerJson } from './simulated-node-json.ts'
 import type { ModifyInputs, Simulation } from './simulation.ts'
 import { alterAppends, wrap } from './tape-wrappers.ts'
@@ -51,6 +52,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   ...plantedTokenBugs,
   ...plantedMachineBugs,
   ...plantedLieBugs,
+  ...plantedTradeBugs,
   'every 20th fact is lost': (inputs, simulation) => {
     let written = 0
     const isLost = (draft: Draft) => {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { RECENT_BLOCKS_BOUND } from '../../src/relay/chain/blocks/block-bounds.ts'
 import { type Interval, type UnreachedParts, unreachedInBoth } from './branch-coverage.ts'
 import { type Fault, type FaultKind, faultTable } from './fault-table.ts'
+import type { SourcePeriod } from './simulation.ts'
 import type { SimulationInput } from './simulation-run.ts'
 import { LEAST_TAPE_BOUND, type Settings } from './simulation-settings.ts'
 import type { WorkerReach } from './worker-pool.ts'
@@ -30,6 +31,7 @@ export class ReachReport {
   readonly #worlds = new Map<string, number>()
   readonly #pairs = new Set<string>()
   readonly #changes = new Map<string, number>()
+  readonly #trades = new Map<string, number>()
   readonly #steps = new Map<string, number>()
   #unreached: UnreachedParts = new Map()
 
@@ -44,8 +46,11 @@ export class ReachReport {
   }
 
   /** The statuses of one seed, in order. */
-  addStatuses(statuses: readonly string[]): void {
-    for (const [index, status] of statuses.entries()) addTo(this.#changes, `${statuses[index - 1] ?? 'start'} → ${status}`, 1)
+  addStatuses(statuses: readonly SourcePeriod[]): void {
+    for (const [index, { status, trades }] of statuses.entries()) {
+      addTo(this.#changes, `${statuses[index - 1]?.status ?? 'start'} → ${status}`, 1)
+      addTo(this.#trades, status, trades)
+    }
   }
 
   addWorker({ steps, unreached }: WorkerReach): void {
@@ -77,8 +82,15 @@ export class ReachReport {
   }
 
   #changeLines(): readonly string[] {
-    const rows = [...this.#changes].sort(([a], [b]) => a.localeCompare(b)).map(([change, count]) => `  ${change}: ${count}`)
-    return ['', `changes of the source: ${rows.length}`, ...bounded(rows)]
+    const rows = rowsOf(this.#changes)
+    return [
+      '',
+      `changes of the source: ${rows.length}`,
+      ...bounded(rows),
+      '',
+      'trades by source and reason',
+      ...rowsOf(this.#trades),
+    ]
   }
 
   /** For each state that was reached, the evidence that never came in it. */
@@ -111,6 +123,9 @@ function branchRows(path: string, parts: readonly Interval[]): readonly string[]
     return [shorten(`  ${path}:${line} ${text.replaceAll(/\s+/g, ' ').trim()}`)]
   })
 }
+
+const rowsOf = (counts: ReadonlyMap<string, number>): readonly string[] =>
+  [...counts].sort(([a], [b]) => a.localeCompare(b)).map(([name, count]) => `  ${name}: ${count}`)
 
 const bounded = (rows: readonly string[]): readonly string[] =>
   rows.length > ROWS_BOUND ? [...rows.slice(0, ROWS_BOUND), `  … and ${rows.length - ROWS_BOUND} more`] : rows

@@ -1,7 +1,7 @@
 import { config } from 'rxjs'
 import { type Fault, scheduleOf } from './fault-table.ts'
 import type { Violation } from './laws/law.ts'
-import { type ModifyInputs, Simulation } from './simulation.ts'
+import { type ModifyInputs, Simulation, type SourcePeriod } from './simulation.ts'
 import { type Settings, settingsOf } from './simulation-settings.ts'
 
 /** How long after the last fault the relay has to be well again. */
@@ -18,8 +18,7 @@ export type SimulationResult = {
   readonly writtenCount: number
   readonly requestCount: number
   readonly peaks: Readonly<Record<string, number>>
-  /** The source and reason of each published status. */
-  readonly statuses: readonly string[]
+  readonly statuses: readonly SourcePeriod[]
   /** What the program with the SDK received; null in a world without one. */
   readonly client: Simulation['clientCounts']
 }

@@ -43,6 +43,9 @@ const lossyKinds = ['powerLost', 'backupRestored'] as const
 /** Replaces what one run of the relay receives. Planted bugs do so. */
 export type ModifyInputs = (inputs: IngestInputs, simulation: Simulation) => IngestInputs
 
+/** The source and reason of a published status, and how many trades were published until the next one. */
+export type SourcePeriod = { readonly status: string; trades: number }
+
 type SimulationOptions = {
   readonly settings: Settings
   readonly faults: readonly Fault[]
@@ -60,7 +63,7 @@ export class Simulation {
   readonly list: SimulatedList
   readonly rpc: SimulatedRpc
   readonly violations: Violation[] = []
-  readonly statuses: string[] = []
+  readonly statuses: SourcePeriod[] = []
   readonly checker: LawChecker
   readonly resourceBounds: ResourceBounds
   readonly client: ClientStreams | null
@@ -198,7 +201,9 @@ export class Simulation {
     this.writtenCount += entries.length
     this.#lastWritten = entries.at(-1)?.seq ?? this.#lastWritten
     for (const { text, update } of entries) {
-      if (update.type === 'status') this.statuses.push(`${update.source} ${update.reason}`)
+      if (update.type === 'status') this.statuses.push({ status: `${update.source} ${update.reason}`, trades: 0 })
+      const period = this.statuses.at(-1)
+      if (update.type === 'trade' && period) period.trades += 1
       this.#traceHash.update(text.replaceAll(`"${this.tape.epoch}.`, '"'))
       this.#options.onWritten?.(this.clocks.environment.elapsedMs, text)
     }

@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads'
 import type { UnreachedParts } from './branch-coverage.ts'
 import type { Violation } from './laws/law.ts'
 import type { SimulationFailure } from './shrink-failure.ts'
+import type { SourcePeriod } from './simulation.ts'
 import type { SourceSteps } from './source-steps.ts'
 
 /** A task of a worker: run one seed (perhaps twice), or search a planted bug in the first seeds. */
@@ -21,8 +22,8 @@ export type WorkerResult = {
   readonly traces: readonly string[]
   /** The first seed that found the planted bug, and the law it broke. */
   readonly found: (Violation & { readonly seed: number }) | null
-  /** The source and reason of each status that the seed's run published. */
-  readonly statuses: readonly string[]
+  /** The statuses that the seed's run published, and the trades under each. */
+  readonly statuses: readonly SourcePeriod[]
 }
 
 /** What all tasks of a worker reached, and what never ran in it. */
