@@ -114,12 +114,12 @@ async function deployToken(port: number, kill: () => Promise<void>): Promise<Anv
 
 const toLowerHex = (hex: string) => hex.toLowerCase() as Hex
 
-/** A list with one token, as the Read API returns it. */
-export async function serveList(record: Record<string, unknown>): Promise<{ url: string; stop(): Promise<void> }> {
+/** A list of tokens, as the Read API returns it. */
+export async function serveList(...tokens: readonly Record<string, unknown>[]): Promise<{ url: string; stop(): Promise<void> }> {
   const server = createServer((request, response) => {
     const match = request.url === '/v1/tokenized-stocks'
     response.writeHead(match ? 200 : 404, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(match ? { tokens: [record] } : { code: 404, message: 'not found', details: [] }))
+    response.end(JSON.stringify(match ? { tokens } : { code: 404, message: 'not found', details: [] }))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

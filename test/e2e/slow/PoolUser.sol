@@ -31,8 +31,8 @@ contract PoolUser is IUnlockCallback {
         pool.burn(lower, upper, liquidity);
     }
 
-    function swapV3(IUniswapV3Pool pool, bool zeroForOne, uint256 amount, uint160 limit) external {
-        pool.swap(address(this), zeroForOne, int256(amount), limit, "");
+    function swapV3(IUniswapV3Pool pool, bool zeroForOne, int256 amount, uint160 limit) external {
+        pool.swap(msg.sender, zeroForOne, amount, limit, "");
     }
 
     function uniswapV3MintCallback(uint256 amount0, uint256 amount1, bytes calldata) external {
@@ -56,9 +56,9 @@ contract PoolUser is IUnlockCallback {
         manager.unlock(abi.encode(key, call));
     }
 
-    function swapV4(PoolKey calldata key, bool zeroForOne, uint256 amount, uint160 limit) external {
+    function swapV4(PoolKey calldata key, bool zeroForOne, int256 amount, uint160 limit) external {
         bytes memory call =
-            abi.encodeCall(IPoolManager.swap, (key, SwapParams(zeroForOne, -int256(amount), limit), ""));
+            abi.encodeCall(IPoolManager.swap, (key, SwapParams(zeroForOne, -amount, limit), ""));
         manager.unlock(abi.encode(key, call));
     }
 

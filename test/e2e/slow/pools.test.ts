@@ -12,7 +12,18 @@ import { SeededRandom } from '../../simulation/seeded-random.ts'
 import { ACCOUNTS, startAnvil } from '../../support/anvil-node.ts'
 import { type ExactFraction, isNearest, shifted, unitsOf } from '../../support/exact-fraction.ts'
 import { serve } from '../../support/loopback-server.ts'
-import { type ContractState, deployUniswap, type UniswapPool } from './uniswap-pools.ts'
+import {
+  anyRoot,
+  type ContractState,
+  deployUniswap,
+  EVERYTHING,
+  exactPrice,
+  farthestRoot,
+  nearbyRoot,
+  powerOfTen,
+  toBigInt,
+  type UniswapPool,
+} from './uniswap-pools.ts'
 
 const SEEDS = [1, 2, 3, 4]
 const ROUNDS = 25
@@ -21,8 +32,6 @@ const MIN_DEPTH = { units: 1_000n, scale: 0 }
 const { min: MIN, max: MAX } = SQRT_PRICE_BOUNDS
 const MAX_TICK = 887_272
 const Q96 = 2n ** 96n
-/** Enough to buy a pool empty. */
-const EVERYTHING = 2n ** 126n
 
 /** √1.01 in units of 10^-18. */
 const ROOT_OF_101 = 1_004_987_562_112_089_027n
@@ -80,7 +89,7 @@ function openProxyWithoutCalls(nodeUrl: string): Promise<string> {
 }
 
 /** The pool as a place to trade the first token for the second one, and the other way round. */
-const sidesOf = ({ kind, id, manager }: UniswapPool, tokens: readonly [Hex, Hex]): readonly Pool[] =>
+const sidesOf = ({ kind, id, manager }: UniswapPool, tokens: readonly Hex[]): readonly Pool[] =>
   [tokens, tokens.toReversed()].map(([token = '0x', address = '0x']) => {
     return { token, kind, id, manager, currency: { symbol: 'USDC', address, decimals: 6 } }
   })
@@ -95,11 +104,7 @@ function sdkQuote(
   const token = new Token(1, side.token, tokenDecimals)
   const currency = new Token(1, side.currency.address, currencyDecimals)
   const pool = new SdkPool(token, currency, fee, `${sqrtPriceX96}`, `${liquidity}`, tick)
-  const { numerator, denominator, scalar } = pool.priceOf(token)
-  const price: ExactFraction = [
-    toBigInt(numerator) * toBigInt(scalar.numerator),
-    toBigInt(denominator) * toBigInt(scalar.denominator),
-  ]
+  const price = exactPrice(pool.priceOf(token))
   // What the way to the root where the token costs 1 % more costs.
   const isFirst = token.sortsBefore(currency)
   const next = isFirst ? (sqrtPriceX96 * ROOT_OF_101) / ROOT_UNIT : (sqrtPriceX96 * ROOT_UNIT) / ROOT_OF_101
@@ -110,8 +115,6 @@ function sdkQuote(
   const depth: ExactFraction = [toBigInt(paid), 10n ** BigInt(currencyDecimals)]
   return { price, depth }
 }
-
-const toBigInt = (value: { toString(): string }): bigint => BigInt(value.toString())
 
 /** Compares what a client would get with what Uniswap's SDK says. Returns the states. */
 function expectSameAsSdk(side: Pool, state: ContractState): readonly string[] {
@@ -143,10 +146,6 @@ type Position = { readonly lower: number; readonly upper: number; readonly liqui
 /** A pool, and what is left in it of what was minted. */
 type Traded = { readonly pool: UniswapPool; readonly sides: readonly Pool[]; positions: Position[]; accepted: number }
 
-const powerOfTen = (random: SeededRandom, least: number, most: number): bigint =>
-  BigInt(random.int(100, 999)) * 10n ** BigInt(random.int(least, most))
-const clamp = (value: bigint): bigint => (value <= MIN ? MIN + 1n : value >= MAX ? MAX - 1n : value)
-
 /** One random change of a pool. The contract may refuse it. */
 async function trade(
   { pool, positions, ...traded }: Traded,
@@ -162,8 +161,7 @@ async function trade(
   }
   if (choice <= 60) {
     const zeroForOne = random.chance(50)
-    const nearby = (sqrtPriceX96 * BigInt(1_000 + (zeroForOne ? -1 : 1) * random.int(1, 300))) / 1_000n
-    const limit = choice <= 24 ? (zeroForOne ? MIN + 1n : MAX - 1n) : clamp(nearby)
+    const limit = choice <= 24 ? farthestRoot(zeroForOne) : nearbyRoot(random, sqrtPriceX96, zeroForOne)
     const amount = choice <= 24 ? EVERYTHING : powerOfTen(random, 0, 30)
     return { positions, accepted: accepted(await pool.swap(zeroForOne, amount, limit)) }
   }
@@ -176,10 +174,6 @@ async function trade(
   const isDone = await pool.mint(lower, upper, minted.liquidity)
   return { positions: isDone ? [...positions, minted] : positions, accepted: accepted(isDone) }
 }
-
-/** A root of a price from 10^-12 to 10^12. */
-const anyRoot = (random: SeededRandom): bigint =>
-  (Q96 * BigInt(Math.round(10 ** (6 + random.int(-600, 600) / 100) * 1e6))) / 10n ** 12n
 
 const kinds = [
   ...([

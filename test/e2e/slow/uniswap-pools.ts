@@ -1,10 +1,13 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import type { Currency, Price } from '@uniswap/sdk-core'
 import type { Abi } from 'viem'
 import { concat, decodeFunctionResult, encodeAbiParameters, encodeFunctionData, keccak256, numberToHex, parseAbi } from 'viem/utils'
-import type { Pool } from '../../../src/relay/chain/pools/pool.ts'
+import { type Pool, SQRT_PRICE_BOUNDS } from '../../../src/relay/chain/pools/pool.ts'
+import type { SeededRandom } from '../../simulation/seeded-random.ts'
 import { ACCOUNTS, type Anvil } from '../../support/anvil-node.ts'
 import { compileContract } from '../../support/compile-solidity.ts'
+import type { ExactFraction } from '../../support/exact-fraction.ts'
 
 type Hex = `0x${string}`
 type Artifact = { readonly abi: Abi; readonly bytecode: Hex | { readonly object: Hex } }
@@ -18,9 +21,9 @@ const poolUser = {
     'struct PoolKey { address currency0; address currency1; uint24 fee; int24 tickSpacing; address hooks; }',
     'function mintV3(address pool, int24 lower, int24 upper, uint128 liquidity)',
     'function burnV3(address pool, int24 lower, int24 upper, uint128 liquidity)',
-    'function swapV3(address pool, bool zeroForOne, uint256 amount, uint160 limit)',
+    'function swapV3(address pool, bool zeroForOne, int256 amount, uint160 limit)',
     'function changeV4(PoolKey key, int24 lower, int24 upper, int256 liquidity)',
-    'function swapV4(PoolKey key, bool zeroForOne, uint256 amount, uint160 limit)',
+    'function swapV4(PoolKey key, bool zeroForOne, int256 amount, uint160 limit)',
     'function stateV4(bytes32 id) view returns (uint160 sqrtPriceX96, int24 tick, uint24 fee, uint128 liquidity)',
   ]),
   bytecode: () => compileContract(join(import.meta.dirname, 'PoolUser.sol')),
@@ -46,35 +49,44 @@ export type UniswapPool = Pick<Pool, 'kind' | 'id' | 'manager'> & {
   readonly tickSpacing: number
   mint(lower: number, upper: number, liquidity: bigint): Promise<boolean>
   burn(lower: number, upper: number, liquidity: bigint): Promise<boolean>
+  /** A negative amount is what the pool has to give. */
   swap(zeroForOne: boolean, amount: bigint, limit: bigint): Promise<boolean>
   /** The transaction of such a swap, not sent. */
   swapCall(zeroForOne: boolean, amount: bigint, limit: bigint): { readonly to: Hex; readonly data: Hex }
   state(): Promise<ContractState>
 }
 
-/** Uniswap's contracts, two tokens in the order of their addresses, and who trades with them. */
-export async function deployUniswap(anvil: Anvil) {
+/** Uniswap's contracts, tokens in the order of their addresses, and who trades with them. Pools are of the first two unless told. */
+export async function deployUniswap(anvil: Anvil, tokenCount = 2) {
   const chain = new Chain(anvil)
   await anvil.rpc('evm_setBlockGasLimit', GAS)
   const token = () => chain.deploy(compileContract(join(import.meta.dirname, '../../support/Stock.sol')))
-  const tokens = [await token(), await token()].sort() as [Hex, Hex]
+  const tokens: Hex[] = []
+  while (tokens.length < tokenCount) tokens.push(await token())
+  tokens.sort()
   const factory = await chain.deploy(bytecodeOf(v3Factory))
   const owner = encodeAbiParameters([{ type: 'address' }], [ACCOUNTS[0]])
   const manager = await chain.deploy(concat([bytecodeOf(v4Manager), owner]))
   const user = await chain.deploy(concat([poolUser.bytecode(), encodeAbiParameters([{ type: 'address' }], [manager])]))
-  for (const to of tokens) {
-    const data = encodeFunctionData({ abi: tokenAbi, functionName: 'mint', args: [user, ALL_TOKENS] })
-    if (!(await chain.transact({ to, data }))) throw new Error('the token is not minted')
-  }
-  const contracts = { tokens, factory, manager, user }
-  return {
-    ...{ tokens, manager },
-    openV3: (...of: readonly [fee: number, tickSpacing: number, root: bigint]) => openV3(chain, contracts, ...of),
-    openV4: (...of: readonly [fee: number, tickSpacing: number, root: bigint]) => openV4(chain, contracts, ...of),
-  }
+  for (const address of tokens)
+    if (!(await chain.transact(mintCall(address, user, ALL_TOKENS)))) throw new Error('the token is not minted')
+  const contracts = { factory, manager, user }
+  const open =
+    (openPool: OpenPool) =>
+    (fee: number, tickSpacing: number, root: bigint, pair = tokens.slice(0, 2)) =>
+      openPool(chain, contracts, { fee, tickSpacing, root, pair })
+  return { ...{ tokens, manager }, openV3: open(openV3), openV4: open(openV4) }
 }
 
-type Contracts = { readonly tokens: [Hex, Hex]; readonly factory: Hex; readonly manager: Hex; readonly user: Hex }
+export const mintCall = (token: Hex, to: Hex, amount: bigint) => ({
+  to: token,
+  data: encodeFunctionData({ abi: tokenAbi, functionName: 'mint', args: [to, amount] }),
+})
+
+type Contracts = { readonly factory: Hex; readonly manager: Hex; readonly user: Hex }
+/** `pair` is in the order of the addresses. */
+type PoolTerms = { readonly fee: number; readonly tickSpacing: number; readonly root: bigint; readonly pair: readonly Hex[] }
+type OpenPool = (chain: Chain, contracts: Contracts, terms: PoolTerms) => Promise<UniswapPool>
 
 /** A pool by what differs between the versions: how the user names it, and how its state is read. */
 function poolOf(
@@ -103,14 +115,12 @@ function poolOf(
 
 async function openV3(
   chain: Chain,
-  { tokens, factory, user }: Contracts,
-  fee: number,
-  tickSpacing: number,
-  root: bigint,
+  { factory, user }: Contracts,
+  { fee, tickSpacing, root, pair }: PoolTerms,
 ): Promise<UniswapPool> {
   await chain.send(v3Factory.abi, factory, 'enableFeeAmount', [fee, tickSpacing])
-  await chain.send(v3Factory.abi, factory, 'createPool', [...tokens, fee])
-  const id = String(await chain.call(v3Factory.abi, factory, 'getPool', [...tokens, fee])).toLowerCase() as Hex
+  await chain.send(v3Factory.abi, factory, 'createPool', [...pair, fee])
+  const id = String(await chain.call(v3Factory.abi, factory, 'getPool', [...pair, fee])).toLowerCase() as Hex
   if (!(await chain.send(v3Pool.abi, id, 'initialize', [root]))) throw new Error('the pool is not initialized')
   const state = async () => {
     const [sqrtPriceX96, tick] = (await chain.call(v3Pool.abi, id, 'slot0')) as [bigint, number]
@@ -123,13 +133,11 @@ const keyParameter = [{ type: 'address' }, { type: 'address' }, { type: 'uint24'
 
 async function openV4(
   chain: Chain,
-  { tokens, manager, user }: Contracts,
-  fee: number,
-  tickSpacing: number,
-  root: bigint,
+  { manager, user }: Contracts,
+  { fee, tickSpacing, root, pair: [currency0 = ZERO_ADDRESS, currency1 = ZERO_ADDRESS] }: PoolTerms,
 ): Promise<UniswapPool> {
-  const key = { currency0: tokens[0], currency1: tokens[1], fee, tickSpacing, hooks: ZERO_ADDRESS }
-  const id = keccak256(encodeAbiParameters(keyParameter, [...tokens, fee, tickSpacing, ZERO_ADDRESS]))
+  const key = { currency0, currency1, fee, tickSpacing, hooks: ZERO_ADDRESS }
+  const id = keccak256(encodeAbiParameters(keyParameter, [currency0, currency1, fee, tickSpacing, ZERO_ADDRESS]))
   if (!(await chain.send(v4Manager.abi, manager, 'initialize', [key, root]))) throw new Error('the pool is not initialized')
   const state = async () => {
     const read = (await chain.call(poolUser.abi, user, 'stateV4', [id])) as [bigint, number, number, bigint]
@@ -172,3 +180,31 @@ class Chain {
     return decodeFunctionResult({ abi, functionName, args, data })
   }
 }
+
+/** A price as Uniswap's SDK has it, before it rounds. */
+export const exactPrice = ({ numerator, denominator, scalar }: Price<Currency, Currency>): ExactFraction => [
+  toBigInt(numerator) * toBigInt(scalar.numerator),
+  toBigInt(denominator) * toBigInt(scalar.denominator),
+]
+
+export const toBigInt = (value: { toString(): string }): bigint => BigInt(value.toString())
+
+const { min, max } = SQRT_PRICE_BOUNDS
+const Q96 = 2n ** 96n
+/** Enough to buy a pool empty. */
+export const EVERYTHING = 2n ** 126n
+
+export const powerOfTen = (random: SeededRandom, least: number, most: number): bigint =>
+  BigInt(random.int(100, 999)) * 10n ** BigInt(random.int(least, most))
+
+/** The root of a price from 10^-12 to 10^12. */
+export const anyRoot = (random: SeededRandom): bigint =>
+  (Q96 * BigInt(Math.round(10 ** (6 + random.int(-600, 600) / 100) * 1e6))) / 10n ** 12n
+
+/** A root up to 30 % from this one, on the side to which a swap goes. */
+export function nearbyRoot(random: SeededRandom, root: bigint, zeroForOne: boolean): bigint {
+  const nearby = (root * BigInt(1_000 + (zeroForOne ? -1 : 1) * random.int(1, 300))) / 1_000n
+  return nearby <= min ? min + 1n : nearby >= max ? max - 1n : nearby
+}
+
+export const farthestRoot = (zeroForOne: boolean): bigint => (zeroForOne ? min + 1n : max - 1n)
