@@ -1,11 +1,11 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../lib/hex.ts'
 import type { DeferredTransaction, EmittedLog } from './chain/chain-types.ts'
-import { type DevnetPool, pools } from './tokens/devnet-pools.ts'
+import { type DevnetPool, pools, routePartnerOf } from './tokens/devnet-pools.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
 import { buildFeedFreeze } from './tokens/oracle-registry.ts'
 import { rootOfPrice } from './tokens/sqrt-price.ts'
-import { buildSwap } from './tokens/swap-call.ts'
+import { buildRoute, buildSwap } from './tokens/swap-call.ts'
 import * as calls from './tokens/token-calls.ts'
 import { buildFundedTransfer, buildLogsTransaction, buildSeizure, senderOf, type TokenTransfer } from './tokens/token-transfers.ts'
 
@@ -23,10 +23,10 @@ type DetailChanges = { uri?: string; metadata?: Readonly<Record<string, string>>
 type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint; memo?: Hex }
 
 /**
- * A swap in a pool of a token, by default its Uniswap v3 pool. `price` is decimal, and `sqrtPriceX96` is the root as the
+ * A swap in a pool of a token: the one with the `id`, or the first of the kind, by default Uniswap v3. `price` is decimal, and `sqrtPriceX96` is the root as the
  * pool stores it. An omitted field does not change.
  */
-type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPriceX96?: bigint; liquidity?: bigint }
+type SwapRequest = { kind?: DevnetPool['kind']; id?: Hex; price?: string; sqrtPriceX96?: bigint; liquidity?: bigint }
 
 /** A round of a token's feed: decimal price, number (default: the next), Unix seconds (default: the block's). */
 type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
@@ -49,7 +49,7 @@ export const createTestActions = (inputs: ActionInputs) => {
     ...transfers,
     issuer: { ...createTokenActions(inputs), seize },
     ...createFeedActions(inputs),
-    swap: createSwapAction(inputs),
+    ...createSwapActions(inputs),
   }
 }
 
@@ -130,15 +130,27 @@ const createFeedActions = ({ inject, addressOf, operator }: ActionInputs) => {
   }
 }
 
-const createSwapAction =
-  ({ inject, addressOf, trader }: ActionInputs) =>
-  (symbol: string, { kind = 'uniswap_v3', price, sqrtPriceX96, liquidity }: SwapRequest): Hex => {
+const createSwapActions = ({ inject, addressOf, trader }: ActionInputs) => {
+  const poolOf = (symbol: string, name: string, isWanted: (pool: DevnetPool) => boolean): DevnetPool => {
     const token = addressOf(symbol)
-    const pool = pools.find((candidate) => candidate.token === token && candidate.kind === kind)
-    if (!pool) throw new Error(`${symbol} has no pool ${kind}`)
-    const root = price === undefined ? sqrtPriceX96 : rootOfPrice(pool, price)
-    return inject(buildSwap(pool, trader, { sqrtPriceX96: root, liquidity }))
+    const pool = pools.find((candidate) => candidate.token === token && isWanted(candidate))
+    if (!pool) throw new Error(`${symbol} has no pool ${name}`)
+    return pool
   }
+  return {
+    swap: (symbol: string, { kind = 'uniswap_v3', id, price, sqrtPriceX96, liquidity }: SwapRequest): Hex => {
+      const pool = poolOf(symbol, id ?? kind, (candidate) => (id === undefined ? candidate.kind === kind : candidate.id === id))
+      const root = price === undefined ? sqrtPriceX96 : rootOfPrice(pool, price)
+      return inject(buildSwap(pool, trader, { sqrtPriceX96: root, liquidity }))
+    },
+    /** Sets the price of a Uniswap v4 pool with tokens of a deeper one, in one transaction without a Transfer. */
+    route: (symbol: string, price: string): Hex => {
+      const pool = poolOf(symbol, 'with a deeper one', (candidate) => routePartnerOf(candidate) !== undefined)
+      const partner = routePartnerOf(pool) ?? pool
+      return inject(buildRoute(pool, partner, trader, rootOfPrice(pool, price)))
+    },
+  }
+}
 
 const multiplierCall = ({ to, effectiveAt }: Split): calls.TokenCall =>
   effectiveAt === undefined ? calls.changeMultiplier(to) : calls.scheduleMultiplier(to, effectiveAt)

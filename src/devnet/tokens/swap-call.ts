@@ -1,6 +1,6 @@
 import { toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
-import { type StateWrite, writeValue } from '../chain/account-state.ts'
+import { type ReadState, type StateWrite, writeValue } from '../chain/account-state.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { type DevnetPool, isTokenFirst, poolContract } from './devnet-pools.ts'
 import { packPoolState, poolLiquidityKey, poolStateKey, readPoolState } from './pool-storage.ts'
@@ -23,24 +23,55 @@ export type SwapEffect = { sqrtPriceX96?: bigint | undefined; liquidity?: bigint
 export const buildSwap =
   (pool: DevnetPool, trader: Hex, effect: SwapEffect): DeferredTransaction =>
   ({ readState }) => {
-    const before = readPoolState(readState, pool).sqrtPriceX96
-    const after = effect.sqrtPriceX96 ?? before
-    const sent = reserveOf(pool, before) - reserveOf(pool, after)
+    const { received, logs: swapLogs, writes: poolWrites } = swapIn(readState, pool, trader, effect)
     const contract = poolContract(pool)
-    const [from, to] = sent < 0n ? [trader, contract] : [contract, trader]
-    const isSwap = before !== after && before !== 0n && after !== 0n
-    const liquidity = effect.liquidity ?? readState(poolLiquidityKey(pool))
-    const { logs, writes } = buildTransfer({ token: pool.token, from, to, raw: sent < 0n ? -sent : sent }, trader)
+    const [from, to] = received > 0n ? [trader, contract] : [contract, trader]
+    const { logs, writes } = buildTransfer({ token: pool.token, from, to, raw: received < 0n ? -received : received }, trader)
     return {
       from: trader,
       to: contract,
-      // The input must not depend on the state, because the hash is known without the state.
-      input: `${SWAP}${[trader, effect.sqrtPriceX96 ?? 0n, effect.liquidity ?? 0n].map((value) => toWord(value).slice(2)).join('')}`,
+      input: swapInput(trader, effect.sqrtPriceX96 ?? 0n, effect.liquidity ?? 0n),
       gasUsed: SWAP_GAS,
-      logs: isSwap ? [...logs, swapLog(pool, { trader, before, after, liquidity, received: -sent })] : logs,
-      writes: [...writes, ...effectWrites(pool, effect)],
+      logs: [...logs, ...swapLogs],
+      writes: [...writes, ...poolWrites],
     }
   }
+
+/**
+ * Trades with a pool of Uniswap v4 until it has the price, and does the opposite in another pool of the manager. All
+ * tokens stay in the manager, so that nothing is transferred.
+ */
+export const buildRoute =
+  (pool: DevnetPool, other: DevnetPool, trader: Hex, sqrtPriceX96: bigint): DeferredTransaction =>
+  ({ readState }) => {
+    const swap = swapIn(readState, pool, trader, { sqrtPriceX96 })
+    const { sqrtPriceX96: before } = readPoolState(readState, other)
+    const after = before === 0n ? before : rootAfter(other, before, -swap.received)
+    const opposite = swapIn(readState, other, trader, { sqrtPriceX96: after })
+    return {
+      from: trader,
+      to: poolContract(pool),
+      input: swapInput(trader, sqrtPriceX96, BigInt(other.id)),
+      gasUsed: SWAP_GAS,
+      logs: [...swap.logs, ...opposite.logs],
+      writes: [...swap.writes, ...opposite.writes],
+    }
+  }
+
+/** The event of a swap, none if the price stays, and the number of tokens that the pool receives: below zero if it sends them. */
+const swapIn = (readState: ReadState, pool: DevnetPool, trader: Hex, effect: SwapEffect) => {
+  const before = readPoolState(readState, pool).sqrtPriceX96
+  const after = effect.sqrtPriceX96 ?? before
+  const received = reserveOf(pool, after) - reserveOf(pool, before)
+  const liquidity = effect.liquidity ?? readState(poolLiquidityKey(pool))
+  const isSwap = before !== after && before !== 0n && after !== 0n
+  const logs = isSwap ? [swapLog(pool, { trader, before, after, liquidity, received })] : []
+  return { received, logs, writes: effectWrites(pool, effect) }
+}
+
+/** The input must not depend on the state, because the hash is known without the state. */
+const swapInput = (trader: Hex, ...values: readonly bigint[]): Hex =>
+  `${SWAP}${[trader, ...values].map((value) => toWord(value).slice(2)).join('')}`
 
 export const reserveOf = (pool: DevnetPool, sqrtPriceX96: bigint): bigint => {
   if (sqrtPriceX96 === 0n) return 0n
@@ -66,6 +97,12 @@ const reserveBoundsOf = (pool: DevnetPool) => {
 /** Returns the number of tokens that the liquidity would hold if it had no range. */
 const tokensAt = (pool: DevnetPool, sqrtPriceX96: bigint): bigint =>
   isTokenFirst(pool) ? (pool.liquidity * Q96) / sqrtPriceX96 : (pool.liquidity * sqrtPriceX96) / Q96
+
+/** Returns the root after a pool received tokens, or sent them if the number is below zero. The pool then holds exactly these. */
+export const rootAfter = (pool: DevnetPool, sqrtPriceX96: bigint, received: bigint): bigint => {
+  const held = tokensAt(pool, sqrtPriceX96) + received
+  return isTokenFirst(pool) ? (pool.liquidity * Q96) / held : (held * Q96 + pool.liquidity - 1n) / pool.liquidity
+}
 
 const effectWrites = (pool: DevnetPool, { sqrtPriceX96, liquidity }: SwapEffect): readonly StateWrite[] => [
   ...(sqrtPriceX96 === undefined ? [] : [writeValue(poolStateKey(pool), packPoolState(pool, sqrtPriceX96))]),

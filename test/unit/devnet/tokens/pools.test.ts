@@ -1,3 +1,4 @@
+import { keccak256 } from 'viem/utils'
 import { describe, expect, it } from 'vitest'
 import { mappingSlot } from '../../../../src/devnet/chain/account-state.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
@@ -69,6 +70,21 @@ describe('a pool', () => {
   })
 })
 
+const v4PoolsOf = ({ pools }: Devnet, symbol: string) =>
+  pools.filter((pool) => pool.symbol === symbol && pool.manager !== null).map(({ manager, token, key }) => [manager, token, key])
+
+it('the id of a Uniswap v4 pool follows from its key, which may name a hooks contract', async () => {
+  const { devnet } = await openPool('AAPLc')
+  const keyed = devnet.pools.filter(({ kind }) => kind === 'uniswap_v4')
+  for (const { token, currency, key, id } of keyed) {
+    const [fee = '', spacing = '', hooks = ''] = key?.split('/') ?? []
+    const terms = [...[token, currency.address].toSorted(), BigInt(fee), BigInt(spacing), hooks === 'none' ? 0n : (hooks as Hex)]
+    expect(keccak256(`0x${terms.map((term) => toWord(term).slice(2)).join('')}`)).toBe(id)
+  }
+  const hooked = keyed.filter(({ hooks }) => hooks !== 'none')
+  expect(hooked.map(({ symbol, key, hooks }) => [symbol, key === `3000/60/${hooks}`])).toEqual([['AAPLc', true]])
+})
+
 describe('a swap', () => {
   it.each<[string, Pool['kind'], low: string, high: string]>([
     ['AAPLc', 'uniswap_v4', '310', '330'],
@@ -99,6 +115,24 @@ describe('a swap', () => {
       expect(Math.abs(Number(trade.price) / fair - 1)).toBeLessThan(0.004)
       expect(Number(trade.price) > fair).toBe(price === high)
     }
+  })
+
+  it('is followed by the opposite in a deeper pool if it is a route, and no token leaves the manager', async () => {
+    const { devnet } = await openPool('AAPLc')
+    const hash = devnet.route('AAPLc', '320')
+    const logs = devnet.makeFlashblock()
+    const trades = parseLogs(logs).logs.map((log) => {
+      const pool = devnet.pools.find(({ id }) => id === log.topics[1]) ?? expect.unreachable()
+      const swap = decodeSwap(log)
+      if (swap?.event !== 'Swap') throw new Error('no swap')
+      return { pool, hash: log.transactionHash, ...tradeNumbersOf(pool, swap, 8) }
+    })
+    expect(trades.map(({ pool }) => [pool.manager, pool.token, pool.key])).toEqual(v4PoolsOf(devnet, 'AAPLc').toReversed())
+    expect(trades.map((trade) => [trade.hash, trade.side, trade.raw])).toEqual([
+      [hash, 'sell', trades[0]?.raw],
+      [hash, 'buy', trades[0]?.raw],
+    ])
+    expect(Number(trades[0]?.pool_price)).toBeCloseTo(320, 6)
   })
 
   it('is refused where there is no such pool, and for a price that is none; a pool without a root has no price', async () => {
