@@ -12,6 +12,7 @@ import { createPoolPrice } from './life/pool-price.ts'
 import { createQuietSwaps, createSwaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
 import { createTestTokenLife } from './life/test-token-life.ts'
 import { CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading-cycle.ts'
+import { activityAt } from './life/trading-week.ts'
 import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
 
@@ -28,7 +29,7 @@ export type ScriptedChainSettings = {
   blockMs: number
   flashblockMs: number
   transactionsPerFlashblock: number
-  /** Whether corporate actions happen and feeds publish. Without them there is only the market. */
+  /** Whether corporate actions happen and feeds publish. Without them there is only the market, always as busy as at its open. */
   calendar: boolean
 }
 
@@ -100,11 +101,12 @@ const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: numb
     transferOnlySymbols: mintPausedSymbols,
     heldElsewhere: ({ address }) => swappableSupplyOf(address),
   })
-  const readPrice = createPoolPrice(seed)
+  const readActivity = settings.calendar ? activityAt : () => 1
+  const readPrice = createPoolPrice(seed, readActivity)
   const swaps =
     transactionsPerFlashblock === 0
       ? createQuietSwaps(seed, nowMs, readPrice)
-      : createSwaps(seed, { blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
+      : createSwaps(seed, { blockMs, flashblocksPerBlock, transactionsPerFlashblock, activityAt: readActivity }, readPrice)
   const { custodian } = market
   const events = settings.calendar ? createEvents(settings, custodian, operator) : createQuietEvents(seed, nowMs)
   const trading: readonly Life[] = [market, swaps]

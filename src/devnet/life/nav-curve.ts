@@ -15,6 +15,8 @@ const waves = [
   [0.0025, 11 * 60_000],
   [0.0008, 97_000],
 ] as const
+/** Waves with a shorter period are quick. */
+const QUICK_PERIOD_MS = 3_600_000
 
 export type NavRound = { price: number; updatedAtMs: number }
 
@@ -42,13 +44,22 @@ export const createNavCurve = (seed: string): ReadNav => {
   }
 }
 
-const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound => {
+const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound => ({
+  price: Math.round(valueAt(nav, phases, atMs, 1) * 10_000) / 10_000,
+  updatedAtMs: atMs,
+})
+
+/** Returns the value that rounds follow, with only this share of its quick waves. */
+export const readValue = (seed: string, { nav, symbol }: DevnetToken, atMs: number, quickShare: number): number | undefined =>
+  nav === undefined ? undefined : valueAt(nav, wavePhasesOf(seed, symbol), atMs, quickShare)
+
+const valueAt = (nav: number, phases: readonly number[], atMs: number, quickShare: number): number => {
   const openMs = lastOpenMs(atMs)
-  const deviation = waves.reduce(
-    (sum, [amplitude, periodMs], wave) => sum + amplitude * Math.sin((2 * Math.PI * openMs) / periodMs + (phases[wave] ?? 0)),
-    0,
-  )
-  return { price: Math.round(nav * (1 + deviation) * 10_000) / 10_000, updatedAtMs: atMs }
+  const deviation = waves.reduce((sum, [amplitude, periodMs], wave) => {
+    const share = periodMs < QUICK_PERIOD_MS ? quickShare : 1
+    return sum + share * amplitude * Math.sin((2 * Math.PI * openMs) / periodMs + (phases[wave] ?? 0))
+  }, 0)
+  return nav * (1 + deviation)
 }
 
 const wavePhasesOf = (seed: string, symbol: string): readonly number[] => {

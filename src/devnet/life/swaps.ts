@@ -1,23 +1,29 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { StateValues } from '../chain/account-state.ts'
+import { type StateValues, writeValue } from '../chain/account-state.ts'
 import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { addressFrom } from '../chain/hashes.ts'
-import { type DevnetPool, poolContract, pools } from '../tokens/devnet-pools.ts'
+import { type DevnetPool, poolContract, pools, routePartnerOf } from '../tokens/devnet-pools.ts'
 import { poolValues } from '../tokens/pool-storage.ts'
 import { rootOfPrice } from '../tokens/sqrt-price.ts'
-import { buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
+import { buildRoute, buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
 import { tokenBalanceKey } from '../tokens/token-storage.ts'
 import type { ReadPoolPrice } from './pool-price.ts'
 import { drawCount, pick, seededRandom } from './seeded-random.ts'
 import { CYCLE_BLOCKS, cycleOf, senderValues } from './trading-cycle.ts'
+import type { ReadActivity } from './trading-week.ts'
 
-/** Average number of swaps for each transaction of the market. */
-const SWAP_SHARE = 0.1
+/** Average number of swaps for each transaction of the market, when most is traded. */
+const SWAP_SHARE = 0.25
+/** Share of the swaps of a pool that are routes, if it has a partner. */
+const ROUTE_SHARE = 0.5
 
-type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number }
-/** A swap that every cycle repeats, at another price. */
-type ScheduledSwap = { pool: DevnetPool; flashblock: number; index: number }
+type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number; activityAt: ReadActivity }
+/**
+ * A swap that cycles repeat, at another price, and that does the opposite in the `partner`, if there is one. A quiet cycle
+ * omits many of them, but no `isLast`: the last swap in its pool.
+ */
+type ScheduledSwap = { pool: DevnetPool; flashblock: number; index: number; partner?: DevnetPool | undefined; isLast: boolean }
 
 /**
  * Makes the swaps in the pools, which depend only on the seed and the block number. Each swap sets the price of its pool
@@ -25,17 +31,34 @@ type ScheduledSwap = { pool: DevnetPool; flashblock: number; index: number }
  * without a replay.
  */
 export const createSwaps = (seed: string, settings: SwapSettings, readPrice: ReadPoolPrice) => {
-  const { blockMs, flashblocksPerBlock } = settings
+  const { blockMs, flashblocksPerBlock, activityAt } = settings
   const trader = traderOf(seed)
   const schedule = drawSchedule(seed, settings)
   const byFlashblock = Map.groupBy(schedule, ({ flashblock }) => flashblock)
-  const lastSwaps = new Map(schedule.map((swap) => [swap.pool, swap]))
+  const lastSwaps = new Map(schedule.filter(({ isLast }) => isLast).map((swap) => [swap.pool, swap]))
 
   const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
-  const rootAfter = (cycle: number, { pool, flashblock, index }: ScheduledSwap): bigint => {
-    const block = cycle * CYCLE_BLOCKS + 1 + Math.floor(flashblock / flashblocksPerBlock)
-    return rootOfPrice(pool, readPrice(pool, blockStartMs(block), `${cycle} ${index}`))
+  const timeOf = (cycle: number, { flashblock }: ScheduledSwap): number =>
+    blockStartMs(cycle * CYCLE_BLOCKS + 1 + Math.floor(flashblock / flashblocksPerBlock))
+  const rootAfter = (cycle: number, swap: ScheduledSwap): bigint =>
+    rootOfPrice(swap.pool, readPrice(swap.pool, timeOf(cycle, swap), `${cycle} ${swap.index}`))
+  const happens = (cycle: number, swap: ScheduledSwap): boolean =>
+    swap.isLast || seededRandom(seed, 'swap happens', cycle, swap.index)() < activityAt(timeOf(cycle, swap))
+  /** Nonce and ether of the trader before a swap. They count omitted swaps too, whose number is unknown without a replay. */
+  const traderValues = (cycle: number, index: number) => {
+    const count = cycle * schedule.length + index
+    return senderValues(trader, 1, { count, gas: count * SWAP_GAS })
   }
+  const build =
+    (cycle: number, swap: ScheduledSwap): DeferredTransaction =>
+    (context) => {
+      const { pool, partner, index } = swap
+      const root = rootAfter(cycle, swap)
+      const transaction = partner ? buildRoute(pool, partner, trader, root) : buildSwap(pool, trader, { sqrtPriceX96: root })
+      const { writes, ...others } = transaction(context)
+      const counted = traderValues(cycle, index + 1).map(([key, value]) => writeValue(key, value))
+      return { ...others, writes: [...writes, ...counted] }
+    }
   const rootAtStart = (cycle: number, pool: DevnetPool): bigint => {
     const lastSwap = lastSwaps.get(pool)
     if (cycle > 0 && lastSwap) return rootAfter(cycle - 1, lastSwap)
@@ -43,15 +66,12 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
   }
   return {
     stateAtStart: (cycle: number): StateValues =>
-      new Map([
-        ...openingValues(trader, (pool) => rootAtStart(cycle, pool)),
-        ...senderValues(trader, cycle, { count: schedule.length, gas: schedule.length * SWAP_GAS }),
-      ]),
+      new Map([...openingValues(trader, (pool) => rootAtStart(cycle, pool)), ...traderValues(cycle, 0)]),
     transactions: (block: number, flashblock: number): readonly DeferredTransaction[] => {
       if (block < 1) return []
       const cycle = cycleOf(block)
       const scheduled = byFlashblock.get(((block - 1) % CYCLE_BLOCKS) * flashblocksPerBlock + flashblock) ?? []
-      return scheduled.map((swap) => buildSwap(swap.pool, trader, { sqrtPriceX96: rootAfter(cycle, swap) }))
+      return scheduled.filter((swap) => happens(cycle, swap)).map((swap) => build(cycle, swap))
     },
   }
 }
@@ -93,7 +113,12 @@ const drawSchedule = (seed: string, { flashblocksPerBlock, transactionsPerFlashb
       flashblock,
     })),
   ).flat()
-  return [...atLeast, ...more]
-    .toSorted((left, right) => left.flashblock - right.flashblock)
-    .map((swap, index) => ({ ...swap, index }))
+  const swaps = [...atLeast, ...more].toSorted((left, right) => left.flashblock - right.flashblock)
+  const lastIndexes = new Map(swaps.map(({ pool }, index) => [pool, index]))
+  return swaps.map(({ pool, flashblock }, index) => {
+    const partner = routePartnerOf(pool)
+    // A later swap sets the price of the partner, so that the state at the end of a cycle is known.
+    const isRoute = partner !== undefined && index < (lastIndexes.get(partner) ?? 0) && random() < ROUTE_SHARE
+    return { pool, flashblock, index, partner: isRoute ? partner : undefined, isLast: lastIndexes.get(pool) === index }
+  })
 }

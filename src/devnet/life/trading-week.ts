@@ -11,8 +11,37 @@ export const lastOpenMs = (atMs: number): number => {
   return sinceMondayMs < SESSION_MS ? atMs : atMs - (sinceMondayMs - SESSION_MS)
 }
 
-/** The share of a weekend that has passed, 0 while the market is open, and the end of the weekend. */
-export const weekendAt = (atMs: number): { elapsed: number; endMs: number } => {
+/** The share of the weekend that has passed, and the end of the weekend. Undefined while the market is open. */
+export const weekendAt = (atMs: number): { elapsed: number; endMs: number } | undefined => {
+  if ((atMs - MONDAY_MS) % WEEK_MS < SESSION_MS) return undefined
   const startMs = lastOpenMs(atMs)
   return { elapsed: (atMs - startMs) / WEEKEND_MS, endMs: startMs + WEEKEND_MS }
 }
+
+// Minutes of the day in New York.
+const [PRE, OPEN, CLOSE, POST_END] = [4 * 60, 9.5 * 60, 16 * 60, 20 * 60]
+/** Activity at noon, before and after the session, and at night. */
+const [NOON_ACTIVITY, EXTENDED_ACTIVITY, NIGHT_ACTIVITY] = [0.3, 0.15, 0.08]
+/** Time in which the rush at the open and at the close becomes e times less. */
+const RUSH_MINUTES = 35
+
+/** Returns how much is traded at a time, as a part of the most. */
+export type ReadActivity = (atMs: number) => number
+
+/** Most is traded at the open and the close of the session in New York, least at night and on a weekend. */
+export const activityAt: ReadActivity = (atMs) => {
+  const [weekday = '', hours, minutes] = newYorkClock.format(atMs).split(/\W+/)
+  const minute = Number(hours) * 60 + Number(minutes)
+  if (weekday.startsWith('S') || minute < PRE || minute >= POST_END) return NIGHT_ACTIVITY
+  if (minute < OPEN || minute >= CLOSE) return EXTENDED_ACTIVITY
+  const fromEdge = Math.min(minute - OPEN, CLOSE - minute)
+  return NOON_ACTIVITY + (1 - NOON_ACTIVITY) * Math.exp(-fromEdge / RUSH_MINUTES)
+}
+
+const newYorkClock = new Intl.DateTimeFormat('en-US', {
+  timeZone: 'America/New_York',
+  weekday: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+})
