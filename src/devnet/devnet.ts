@@ -18,7 +18,7 @@ import { createMethods } from './node/rpc-methods.ts'
 import { createRecordReader, createStockList } from './node/stock-list.ts'
 import { openScriptedChain, type ScriptedChain } from './scripted-chain.ts'
 import { createTestActions } from './test-actions.ts'
-import { pools, poolsText, quoteTokens } from './tokens/devnet-pools.ts'
+import { pools, poolsTextOf, quoteTokens, testPool } from './tokens/devnet-pools.ts'
 import { type FeedState, feeds, readFeedState, testFeed } from './tokens/feeds.ts'
 import { lateToken, testToken, tokens } from './tokens/issued-tokens.ts'
 import { oracleRegistry } from './tokens/oracle-registry.ts'
@@ -52,8 +52,11 @@ const defaults = {
   requestedFaults: {} as RequestedFaults,
 }
 
-/** Contracts of every devnet. `poolsText` and `quoteTokens` are values of the relay's settings POOLS and QUOTE_TOKENS. */
-const fixtures = { tokens, pools, poolsText, quoteTokens, oracleRegistry }
+/** Contracts of a devnet. `poolsText` and `quoteTokens` are values of the relay's settings POOLS and QUOTE_TOKENS. */
+const fixturesOf = ({ calendar }: DevnetSettings) => {
+  const followed = calendar ? [...pools, testPool] : pools
+  return { tokens, pools: followed, poolsText: poolsTextOf(followed), quoteTokens, oracleRegistry }
+}
 
 export type DevnetOptions = Partial<typeof defaults> & {
   /** Whether corporate actions happen, feeds publish and the test token is listed. */
@@ -94,7 +97,7 @@ export const startDevnet = async (options: DevnetOptions = {}) => {
 
   return {
     ...urlsOf(`${host}:${portOf(server)}`),
-    ...fixtures,
+    ...fixturesOf(settings),
     chainId,
     faults,
     list,

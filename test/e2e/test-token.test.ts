@@ -22,6 +22,8 @@ const nameOf = (message: Message): string => {
       return `${message.type} ${message.change}`
     case 'nav':
       return `nav ${message.nav.state}`
+    case 'trade':
+      return `trade ${message.side}`
     case 'retract':
       return `retract ${message.reason}`
     default:
@@ -29,7 +31,7 @@ const nameOf = (message: Message): string => {
   }
 }
 
-const tellingTypes = new Set('action amend burn mint multiplier nav pause retract seize token transfer'.split(' '))
+const tellingTypes = new Set('action amend burn mint multiplier nav pause retract seize token trade transfer'.split(' '))
 const toldIn = (listener: TestListener): readonly Message[] => listener.messages.filter(({ type }) => tellingTypes.has(type))
 
 /** The record on the list, without what follows the feed. */
@@ -61,9 +63,12 @@ describe('the test token', () => {
     const startMs = Math.floor(Date.now() / CYCLE_MS - 1) * CYCLE_MS
     const now = () => startMs
     const devnet = await openDevnet({ pace: 'manual', calendar: true, blockMs: BLOCK_S * 1_000, flashblockMs: BLOCK_S * 500, now })
-    const relay = await openRelayFor(devnet, { FEEDS: `TESTc=${devnet.feeds.TESTc?.proxy}` })
+    const POOLS = devnet.poolsText.split(',').find((text) => text.startsWith('TESTc')) ?? expect.unreachable()
+    const settings = { FEEDS: `TESTc=${devnet.feeds.TESTc?.proxy}`, POOLS, QUOTE_TOKENS: devnet.quoteTokens }
+    const relay = await openRelayFor(devnet, settings)
     const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=TESTc&types=*&snapshot=false`)
     await listener.waitFor('nav')
+    await listener.waitFor('venue')
     const steps = [...regularSteps, ...singleSteps].toSorted((one, other) => one.atS - other.atS)
     for (let atS = BLOCK_S; atS <= TEST_CYCLE_S; atS += BLOCK_S) {
       const before = toldIn(listener).length

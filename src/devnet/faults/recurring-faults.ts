@@ -4,6 +4,7 @@ import type { Hex } from '../../lib/hex.ts'
 import type { DevnetTransaction, EmittedLog, TransactionOutcome } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
 import { seededRandom } from '../life/seeded-random.ts'
+import { testPool } from '../tokens/devnet-pools.ts'
 import { testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'
 import type { Faults } from './faults.ts'
@@ -32,7 +33,8 @@ export const createChances = ({ reorg, drop, late }: RequestedFaults, seed: stri
 }
 
 /** Whether a transaction belongs to the schedule of the test token, which no fault changes. */
-const isSpared = ({ to }: Pick<DevnetTransaction, 'to'>): boolean => to === testToken.address || to === testFeed.aggregator
+const isSpared = ({ to }: Pick<DevnetTransaction, 'to'>): boolean =>
+  to === testToken.address || to === testFeed.aggregator || to === testPool.id
 
 /**
  * Makes the transaction that replaces a dropped one, with the same number of logs. Without it every later log of the

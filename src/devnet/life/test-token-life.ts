@@ -3,10 +3,13 @@ import { GAS_PRICE } from '../chain/chain.ts'
 import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { addressFrom } from '../chain/hashes.ts'
+import { testPool } from '../tokens/devnet-pools.ts'
 import { feedValues, testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'
+import { poolValues } from '../tokens/pool-storage.ts'
+import { reserveOf } from '../tokens/swap-call.ts'
 import { initialTokenValues, tokenBalanceKey } from '../tokens/token-storage.ts'
-import { TEST_CYCLE_S, type TestCycle, type TestStep, testSchedule } from './test-token-schedule.ts'
+import { TEST_CYCLE_S, type TestCycle, type TestStep, testPoolRoots, testSchedule } from './test-token-schedule.ts'
 import { CYCLE_BLOCKS, OPENING_ETHER } from './trading-cycle.ts'
 
 type DueStep = Pick<TestStep, 'isLast'> & { transaction: DeferredTransaction; timeMs: number }
@@ -75,9 +78,13 @@ const stepsBetween = (afterMs: number, untilMs: number, actors: Omit<TestCycle, 
   return due
 }
 
-const initialValues = ({ holder }: Omit<TestCycle, 'startS'>): Map<string, bigint> =>
-  new Map([
+const initialValues = ({ holder }: Omit<TestCycle, 'startS'>): Map<string, bigint> => {
+  const reserve = reserveOf(testPool, testPoolRoots.opening)
+  return new Map([
     ...initialTokenValues(testToken),
-    [tokenBalanceKey(testToken.address, holder), testToken.supply],
+    [tokenBalanceKey(testToken.address, holder), testToken.supply - reserve],
+    [tokenBalanceKey(testToken.address, testPool.id), reserve],
+    ...poolValues(testPool, testPoolRoots.opening),
     ...feedValues(testFeed, NO_ROUND),
   ])
+}

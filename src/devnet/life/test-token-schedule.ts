@@ -1,8 +1,11 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
+import { testPool } from '../tokens/devnet-pools.ts'
 import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
 import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
+import { rootOfPrice } from '../tokens/sqrt-price.ts'
+import { buildSwap, rootAfter } from '../tokens/swap-call.ts'
 import * as calls from '../tokens/token-calls.ts'
 import { buildSeizure, buildTransfer, encodeMemo } from '../tokens/token-transfers.ts'
 
@@ -63,12 +66,26 @@ export const regularSteps: readonly TestStep[] = [
   })),
 ]
 
+/** Roots of the pool's price: at the start of a run, and after the trader bought 5. Exact, so that the sale undoes the purchase. */
+const startRoot = rootOfPrice(testPool, '100')
+const boughtRoot = rootAfter(testPool, startRoot, -parseUnits('5', TOKEN_DECIMALS))
+export const testPoolRoots = { opening: rootAfter(testPool, boughtRoot, parseUnits('5', TOKEN_DECIMALS)), bought: boughtRoot }
+
 export const singleSteps: readonly TestStep[] = [
+  { atS: at(0, 25), what: 'A trade: 5 are bought from the pool', messages: ['transfer', 'trade buy'], plan: trade('bought') },
+  { atS: at(0, 45), what: 'A trade: these 5 are sold to the pool', messages: ['transfer', 'trade sell'], plan: trade('opening') },
   {
     atS: at(1, 10),
     what: 'A transfer of 5 is pre-confirmed and never sealed',
     messages: ['transfer', 'retract not_sealed'],
     plan: (cycle) => (context) => ({ ...move('5', forth)(cycle)(context), sealedAs: 'dropped' }),
+    isLast: true,
+  },
+  {
+    atS: at(1, 25),
+    what: 'A purchase of 5 is pre-confirmed and never sealed',
+    messages: ['transfer', 'trade buy', 'retract not_sealed', 'retract not_sealed'],
+    plan: (cycle) => (context) => ({ ...trade('bought')(cycle)(context), sealedAs: 'dropped' }),
     isLast: true,
   },
   {
@@ -146,6 +163,11 @@ function move(amount: string, route: Route, memo?: Hex, build = buildTransfer): 
     const raw = parseUnits(amount, TOKEN_DECIMALS)
     return () => build({ token: testToken.address, raw, memo, ...parties }, sender)
   }
+}
+
+/** Trades in the pool until its price has a root. */
+function trade(root: keyof typeof testPoolRoots): Plan {
+  return ({ holder }) => buildSwap(testPool, holder, { sqrtPriceX96: testPoolRoots[root] })
 }
 
 /** Publishes a round. Its number follows its time, since the number of earlier rounds is unknown without a replay. */

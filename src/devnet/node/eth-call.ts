@@ -4,7 +4,7 @@ import { type Hex, toLowerHex, toWord } from '../../lib/hex.ts'
 import { AddressParam, BlockParam, Calldata } from '../../protocol/json-rpc-methods.ts'
 import { codeKey, storageKey } from '../chain/account-state.ts'
 import type { ExecutionContext } from '../chain/chain-types.ts'
-import { type DevnetPool, isTokenFirst, pools } from '../tokens/devnet-pools.ts'
+import { type DevnetPool, isTokenFirst, pools, testPool } from '../tokens/devnet-pools.ts'
 import { FEED_CODE, FEED_DECIMALS, readFeedState, readNewestRound } from '../tokens/feeds.ts'
 import { isFeedFrozen, REGISTRY_CODE } from '../tokens/oracle-registry.ts'
 import { MANAGER_CODE, POOL_CODE, poolLiquidityKey, readPoolState } from '../tokens/pool-storage.ts'
@@ -89,7 +89,7 @@ const feedViews = bySelector({
 const ofPool =
   (answer: (pool: DevnetPool, context: ExecutionContext) => Hex): View =>
   (context, address) => {
-    const pool = pools.find(({ id }) => id === address)
+    const pool = [...pools, testPool].find(({ id }) => id === address)
     if (!pool) throw revertError()
     return answer(pool, context)
   }
