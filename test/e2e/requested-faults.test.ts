@@ -14,18 +14,19 @@ const openFaulty = async (
   {
     transactionsPerFlashblock = 1,
     log = silentLog,
-  }: { readonly transactionsPerFlashblock?: number; readonly log?: WriteLine } = {},
+    hasPools = false,
+  }: { readonly transactionsPerFlashblock?: number; readonly log?: WriteLine; readonly hasPools?: boolean } = {},
 ) => {
   const settings = { PORT: '0', DATA_DIR: ':memory:', SILENCE: '500ms', STOCKS_REFRESH: '200ms' }
   const parsed = readConfig([], { ...settings, FAULTS: faults })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const pace = { blockMs: 200, flashblockMs: 100, transactionsPerFlashblock }
-  const devnet = await startDevnet({ ...pace, requestedFaults: parsed.config.process.faults ?? {} })
+  const devnet = await startDevnet({ ...pace, calls: hasPools, requestedFaults: parsed.config.process.faults ?? {} })
   onTestFinished(() => devnet.stop())
   const relay = await startRelay({
     config: withUpstream(parsed.config, {
       chain: { upstreamRpcUrl: [devnet.rpcUrl], upstreamWsUrl: [devnet.wsUrl], isBuiltIn: true },
-      tokens: { stocksApiUrl: devnet.url, feeds: [], pools: [], oracleRegistry: null },
+      tokens: { stocksApiUrl: devnet.url, feeds: [], pools: hasPools ? devnet.pools : [], oracleRegistry: null },
     }),
     log,
     metrics: openMetrics(),
@@ -89,17 +90,21 @@ describe.concurrent('a relay on a chain with faults', () => {
 
   it('retracts and publishes late where chance wants it', async (context) => {
     // A reorg loses few transactions, so there have to be many.
-    const url = await openFaulty('reorg=30%x4,drop=20%,late=20%', context, { transactionsPerFlashblock: 4 })
+    const url = await openFaulty('reorg=30%x4,drop=20%,late=20%', context, { transactionsPerFlashblock: 4, hasPools: true })
     const listener = await listen(url, 'since=start&types=*', context)
     await listener.waitFor('retract', ({ reason }) => reason === 'not_sealed')
     await listener.waitFor('retract', ({ reason }) => reason === 'reorg')
-    const transfers = () => listener.messagesOf('transfer')
     const isPreconfirmed = (number: number) =>
-      transfers().some(({ stage, block }) => stage === 'preconfirmed' && block.number === number)
-    await listener.until(
-      () => transfers().some(({ late, block }) => late && isPreconfirmed(block.number)),
-      'a late transfer beside a timely one',
-    )
+      listener.messagesOf('transfer').some(({ stage, block }) => stage === 'preconfirmed' && block.number === number)
+    for (const type of ['transfer', 'trade'] as const) {
+      const facts = () => listener.messagesOf(type)
+      await listener.until(
+        () => facts().some(({ late, block }) => late && isPreconfirmed(block.number)),
+        `a late ${type} beside a timely transfer`,
+      )
+      const keys = () => new Set(facts().map(({ key }) => key))
+      await listener.until(() => listener.messagesOf('retract').some(({ key }) => keys().has(key)), `a retracted ${type}`)
+    }
   })
 
   it('makes no block while the chain stalls, and then all at once', async (context) => {
