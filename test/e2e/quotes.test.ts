@@ -61,8 +61,9 @@ describe.each([
     devnet.seal()
     await waitForPrice(listener, pool, (quote) => quote.price === price)
     // The quote is read from a new head, whose logs may still be on their way.
-    await listener.waitFor('retract')
-    expect(listener.messagesOf('retract')).toMatchObject([{ symbol: 'TSLAc', reason: 'not_sealed' }])
+    const retracts = () => listener.messagesOf('retract')
+    await listener.until(() => retracts().length === 2, 'the retracts of the transfer and of the trade')
+    for (const retract of retracts()) expect(retract).toMatchObject({ symbol: 'TSLAc', reason: 'not_sealed' })
   })
 })
 
