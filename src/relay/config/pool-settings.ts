@@ -19,7 +19,7 @@ export type PoolSetting = Omit<NamedPool, 'currency'> & { readonly currency: Quo
 
 /** Limit of the decimals of a token, far beyond those of real ones. */
 const DECIMALS_BOUND = 36
-/** Limit of pools, because one batch reads all of them, at least once in every STOCKS_REFRESH. */
+/** Limit of pools, because each is read at least once in every STOCKS_REFRESH. */
 const POOLS_BOUND = 500
 
 const POOL_FORM =

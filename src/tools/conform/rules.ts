@@ -131,18 +131,23 @@ export const rules: readonly Rule[] = [
     const precise = tape.transfer({ amount: '0.000000000000000001', shares: null, multiplier: null, reference_value: '0.00' })
     await driver.publishAndExpect(live, precise, tape.nav(), { ...tape.transfer(), added_later: { exact: '1.50' } } as never)
   }),
-  rule('unknown-types', '§1', 'A message of an unknown type does not stop the client, nor does its key in a seal.', async (driver) => {
-    const live = await driver.openLive()
-    const { tape } = driver
-    live.send({ type: 'added_later', id: tape.end, anything: [1, null, {}] } as { type: string })
-    live.send({ type: 'also_later' })
-    const known = tape.transfer()
-    await driver.publishAndExpect(live, known)
-    const seal = tape.seal(known, { ...known, key: `${known.key}1`, type: 'added_later' } as never)
-    await driver.publishAndExpect(live, seal)
-    const gap = driver.client.lines.find(({ type }) => type === 'gap')
-    if (gap) throw new BrokenRule(`the client printed a gap ${gap.reason}, and the seal ${seal.id} lists a key of another type`)
-  }),
+  rule(
+    'unknown-types',
+    '§1',
+    'A message of an unknown type does not stop the client, nor does its key in a seal.',
+    async (driver) => {
+      const live = await driver.openLive()
+      const { tape } = driver
+      live.send({ type: 'added_later', id: tape.end, anything: [1, null, {}] } as { type: string })
+      live.send({ type: 'also_later' })
+      const known = tape.transfer()
+      await driver.publishAndExpect(live, known)
+      const seal = tape.seal(known, { ...known, key: `${known.key}1`, type: 'added_later' } as never)
+      await driver.publishAndExpect(live, seal)
+      const gap = driver.client.lines.find(({ type }) => type === 'gap')
+      if (gap) throw new BrokenRule(`the client printed a gap ${gap.reason}, and the seal ${seal.id} lists a key of another type`)
+    },
+  ),
   rule('long-messages', '§1', 'A message of a megabyte with characters of several bytes is printed whole.', async (driver) => {
     const live = await driver.openLive()
     if (live.query.has('types') && !live.query.get('types')?.match(/\*|action/))

@@ -8,7 +8,9 @@ import { PoolReader, type PoolReadings, unreadable } from './pool-reader.ts'
 
 export type PoolsRead = { readonly type: 'pools' } & PoolReadings
 
-/** Least interval between the starts of two batches. All pools that become due within it are read in the next batch. */
+/** Limit of the pools in one batch. With five requests for each pool, a batch stays below the 100 that many nodes accept. */
+const POOLS_PER_BATCH_BOUND = 16
+/** Least interval between the starts of two batches. Pools that become due within it are read in the next ones. */
 const READ_INTERVAL_MS = 50
 /** Least interval between the starts of two batches if the first one read no pool. */
 const FAILED_INTERVAL_MS = 1_000
@@ -24,7 +26,7 @@ type Options = Pick<Host, 'clock' | 'log'> & {
 }
 
 /** `readAt` is the block in which the pool was last read; -1 before. */
-type PolledPool = { isDue: boolean; readAt: number; isUnreadable: boolean }
+type PolledPool = { readAt: number; isUnreadable: boolean }
 
 /** Reads the pools that are due, one batch at a time. No movement waits for these reads. */
 export class PoolPoller {
@@ -32,6 +34,8 @@ export class PoolPoller {
   readonly #reader: PoolReader
   readonly #wakeUp = new WakeUp()
   #pools: ReadonlyMap<Pool, PolledPool> = new Map()
+  /** The pools to read, the one that waits for the longest time first. */
+  readonly #due = new Set<Pool>()
   /** The lowest block that a reorg replaced since the current batch was sent; infinite if there is none. */
   #replacedFrom = Number.POSITIVE_INFINITY
 
@@ -42,13 +46,13 @@ export class PoolPoller {
 
   /** Sets the pools to read. New ones are due at once. */
   setPools(pools: readonly Pool[]): void {
-    const added = { isDue: true, readAt: -1, isUnreadable: false }
-    this.#pools = new Map(pools.map((pool) => [pool, this.#pools.get(pool) ?? { ...added }]))
-    this.#wakeUp.notify()
+    const added = pools.filter((pool) => !this.#pools.has(pool))
+    this.#pools = new Map(pools.map((pool) => [pool, this.#pools.get(pool) ?? { readAt: -1, isUnreadable: false }]))
+    this.read(added)
   }
 
   read(pools: Iterable<Pool>): void {
-    for (const pool of pools) Object.assign(this.#pools.get(pool) ?? {}, { isDue: true })
+    for (const pool of pools) if (this.#pools.has(pool)) this.#due.add(pool)
     this.#wakeUp.notify()
   }
 
@@ -71,8 +75,12 @@ export class PoolPoller {
 
   async #step(emit: (answer: PoolsRead) => void, signal: AbortSignal): Promise<number | null> {
     const { clock } = this.#options
-    const due = [...this.#pools].flatMap(([pool, { isDue }]) => (isDue ? [pool] : []))
-    for (const polled of this.#pools.values()) polled.isDue = false
+    const due: Pool[] = []
+    for (const pool of this.#due) {
+      this.#due.delete(pool)
+      if (this.#pools.has(pool)) due.push(pool)
+      if (due.length === POOLS_PER_BATCH_BOUND) break
+    }
     if (due.length === 0) return null
     const startedAt = clock.now()
     const answer = await this.#readDue(due, signal)

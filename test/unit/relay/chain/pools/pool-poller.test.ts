@@ -56,6 +56,19 @@ describe('the pools of the poller', () => {
     expect(await advance(INTERVAL_MS)).toEqual(['2'])
   })
 
+  it('are read in batches of at most 100 requests, the longest due first', async () => {
+    const { poller, advance, node, answers } = openPoller()
+    const many = Array.from({ length: 40 }, (_, nth): Pool => ({ ...first, id: `0x${String(nth).padStart(40, '0')}` }))
+    poller.setPools(many)
+    await advance(10)
+    poller.read([...many.slice(0, 2), ...many])
+    await advance(10_000)
+    expect(answers.map(({ pools }) => [...pools.keys()])).toEqual([
+      ...[many.slice(0, 16), many.slice(16, 32), [...many.slice(32), ...many.slice(0, 8)], many.slice(8, 16)],
+    ])
+    expect(Math.max(...node.batches.map(({ length }) => length))).toBeLessThanOrEqual(100)
+  })
+
   it('that are due while a batch is in flight are one batch after it', async () => {
     const { poller, advance, node } = openPoller({ delayMs: 400 })
     poller.setPools([first, second])
