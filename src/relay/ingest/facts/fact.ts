@@ -45,7 +45,7 @@ export const contentOf = (fact: FactDraft): string => {
 
 /** Whether two facts with the same content also agree in the fields that depend on other logs. If not, `amend` publishes them. */
 export function hasSameDetail(a: FactDraft, b: FactDraft): boolean {
-  // The same amounts may be swapped at another price of the pool, after other swaps.
+  // After other swaps, a swap of these amounts leaves another price of the pool.
   const isSameSwap = (trade: DraftOf<'trade'>, other: DraftOf<'trade'>) =>
     trade.pool_price === other.pool_price && trade.venue.fee_bps === other.venue.fee_bps
   if (a.type === 'trade' && b.type === 'trade' && !isSameSwap(a, b)) return false
