@@ -17,13 +17,16 @@ import type { ReadActivity } from './trading-week.ts'
 const SWAP_SHARE = 0.25
 /** Share of the swaps of a pool that are routes, if it has a partner. */
 const ROUTE_SHARE = 0.5
+/** Longest time without a swap in the first pool, at night too, so that whoever follows its token soon sees a trade. */
+const STEADY_MS = 6_000
 
 type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number; activityAt: ReadActivity }
 /**
  * A swap that cycles repeat, at another price, and that does the opposite in the `partner`, if there is one. A quiet cycle
- * omits many of them, but no `isLast`: the last swap in its pool.
+ * omits many of them, but none that is steady, and no `isLast`: the last swap in its pool.
  */
-type ScheduledSwap = { pool: DevnetPool; flashblock: number; index: number; partner?: DevnetPool | undefined; isLast: boolean }
+type ScheduledSwap = DrawnSwap & { index: number; partner?: DevnetPool | undefined; isLast: boolean }
+type DrawnSwap = { pool: DevnetPool; flashblock: number; isSteady: boolean }
 
 /**
  * Makes the swaps in the pools, which depend only on the seed and the block number. Each swap sets the price of its pool
@@ -43,7 +46,7 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
   const rootAfter = (cycle: number, swap: ScheduledSwap): bigint =>
     rootOfPrice(swap.pool, readPrice(swap.pool, timeOf(cycle, swap), `${cycle} ${swap.index}`))
   const happens = (cycle: number, swap: ScheduledSwap): boolean =>
-    swap.isLast || seededRandom(seed, 'swap happens', cycle, swap.index)() < activityAt(timeOf(cycle, swap))
+    swap.isLast || swap.isSteady || seededRandom(seed, 'swap happens', cycle, swap.index)() < activityAt(timeOf(cycle, swap))
   /** Nonce and ether of the trader before a swap. They count omitted swaps too, whose number is unknown without a replay. */
   const traderValues = (cycle: number, index: number) => {
     const count = cycle * schedule.length + index
@@ -102,23 +105,31 @@ const openingValues = (trader: Hex, rootOf: (pool: DevnetPool) => bigint): Map<s
 }
 
 /** The swaps of every cycle, with at least one in each pool that has liquidity. */
-const drawSchedule = (seed: string, { flashblocksPerBlock, transactionsPerFlashblock }: SwapSettings): readonly ScheduledSwap[] => {
+const drawSchedule = (
+  seed: string,
+  { blockMs, flashblocksPerBlock, transactionsPerFlashblock }: SwapSettings,
+): readonly ScheduledSwap[] => {
   const random = seededRandom(seed, 'swaps')
   const liquidPools = pools.filter(({ liquidity }) => liquidity > 0n)
   const flashblocks = CYCLE_BLOCKS * flashblocksPerBlock
-  const atLeast = liquidPools.map((pool) => ({ pool, flashblock: Math.floor(random() * flashblocks) }))
+  const swapOf = (pool: DevnetPool, flashblock: number, isSteady = false): DrawnSwap => ({ pool, flashblock, isSteady })
+  const atLeast = liquidPools.map((pool) => swapOf(pool, Math.floor(random() * flashblocks)))
   const more = Array.from({ length: flashblocks }, (_, flashblock) =>
-    Array.from({ length: drawCount(random, transactionsPerFlashblock * SWAP_SHARE) }, () => ({
-      pool: pick(random, liquidPools),
-      flashblock,
-    })),
+    Array.from({ length: drawCount(random, transactionsPerFlashblock * SWAP_SHARE) }, () =>
+      swapOf(pick(random, liquidPools), flashblock),
+    ),
   ).flat()
-  const swaps = [...atLeast, ...more].toSorted((left, right) => left.flashblock - right.flashblock)
+  const step = Math.max(1, Math.floor(STEADY_MS / blockMs)) * flashblocksPerBlock
+  const steady = liquidPools
+    .slice(0, 1)
+    .flatMap((pool) => Array.from({ length: Math.ceil(flashblocks / step) }, (_, nth) => swapOf(pool, nth * step, true)))
+  const swaps = [...atLeast, ...more, ...steady].toSorted((left, right) => left.flashblock - right.flashblock)
   const lastIndexes = new Map(swaps.map(({ pool }, index) => [pool, index]))
-  return swaps.map(({ pool, flashblock }, index) => {
+  return swaps.map((swap, index) => {
+    const { pool } = swap
     const partner = routePartnerOf(pool)
     // A later swap sets the price of the partner, so that the state at the end of a cycle is known.
     const isRoute = partner !== undefined && index < (lastIndexes.get(partner) ?? 0) && random() < ROUTE_SHARE
-    return { pool, flashblock, index, partner: isRoute ? partner : undefined, isLast: lastIndexes.get(pool) === index }
+    return { ...swap, index, partner: isRoute ? partner : undefined, isLast: lastIndexes.get(pool) === index }
   })
 }
