@@ -26,7 +26,7 @@ const misnamedMetrics = [
 export function openMetrics() {
   const registry = new Registry()
   const metrics = metricsOf(makerOf(registry))
-  const countMovement = movementCounter(metrics)
+  const market = marketCounter(metrics)
   const deliveriesBySource = new Map<string, ReturnType<typeof metrics.deliverySeconds.labels>>()
   const deliveriesOf = (source: string) => {
     const known = deliveriesBySource.get(source) ?? metrics.deliverySeconds.labels({ source })
@@ -62,7 +62,8 @@ export function openMetrics() {
       const { updates, keys } = metrics
       for (const { update } of entries) {
         updates.inc({ type: update.type })
-        if (isMovement(update)) countMovement(update)
+        if (isMovement(update)) market.countMovement(update)
+        else if (update.type === 'trade') market.countTrade(update)
         const event = keyEventOf(update)
         if (event !== null) keys.inc({ event }, update.type === 'seal' ? followedKeys(update).length : 1)
       }
@@ -92,15 +93,26 @@ export const mergeMetrics = (all: readonly MetricsJson[]): Promise<string> => Re
 
 const isMovement = (update: Update): update is Movement => movementTypes.has(update.type)
 
-function movementCounter({ movements, movementValue }: Pick<ReturnType<typeof metricsOf>, 'movements' | 'movementValue'>) {
+function marketCounter({ movements, movementValue, trades, tradeValue }: ReturnType<typeof metricsOf>) {
   const symbols = new Set<string>()
-  return ({ symbol: given, type, reference_value: value }: Movement): void => {
-    if (symbols.size < TOKEN_SERIES_BOUND) symbols.add(given)
-    const symbol = symbols.has(given) ? given : OTHER_TOKENS
-    movements.inc({ symbol, type })
-    if (value !== null) movementValue.inc({ symbol, type }, Number(value))
+  const boundedSymbol = (symbol: string): string => {
+    if (symbols.size < TOKEN_SERIES_BOUND) symbols.add(symbol)
+    return symbols.has(symbol) ? symbol : OTHER_TOKENS
+  }
+  return {
+    countMovement: ({ symbol: given, type, reference_value: value }: Movement): void => {
+      const symbol = boundedSymbol(given)
+      movements.inc({ symbol, type })
+      if (value !== null) movementValue.inc({ symbol, type }, Number(value))
+    },
+    countTrade: ({ symbol: given, side, currency_amount, venue }: Trade): void => {
+      const labels = { symbol: boundedSymbol(given), venue: venue.kind }
+      trades.inc({ ...labels, side: side ?? 'none' })
+      tradeValue.inc({ ...labels, currency: venue.currency.symbol }, Number(currency_amount))
+    },
   }
 }
+type Trade = Extract<Update, { type: 'trade' }>
 
 const metricsOf = (maker: Maker) => ({ ...sourceMetrics(maker), ...marketMetrics(maker), ...clientMetrics(maker) })
 
@@ -158,6 +170,8 @@ const marketMetrics = ({ counter, measured }: Maker) => ({
   calendarEnd: measured('market_calendar_end_timestamp_seconds', 'When the calendar of the market ends', 'max', ['market']),
   movements: counter('movements_total', 'Movements published', ['symbol', 'type']),
   movementValue: counter('movement_value_usd_total', 'Reference value of the movements published', ['symbol', 'type']),
+  trades: counter('trades_total', 'Trades published', ['symbol', 'venue', 'side']),
+  tradeValue: counter('trade_value_total', 'Units of the currency of the trades published', ['symbol', 'venue', 'currency']),
 })
 
 const clientMetrics = ({ counter, gauge, measured, measuredTotal, seconds }: Maker) => ({

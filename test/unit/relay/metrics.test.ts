@@ -41,6 +41,19 @@ it('movements of the first 500 tokens are counted by symbol, and those of the ot
   ])
 })
 
+it('trades are counted by the kind of their venue, with the amount of the currency', async () => {
+  const metrics = openMetrics()
+  const venue = { kind: 'slipstream', currency: { symbol: 'USDC' } }
+  const trades = ['buy', 'sell', null].map((side) => ({ type: 'trade', symbol: 'AAPLc', key: 'k', side, currency_amount: '2.5', venue }))
+  metrics.countPublished(trades.map((update) => ({ update: update as Update })))
+  expect((await metrics.text()).match(/^stocktape_trade.*$/gm)).toEqual([
+    'stocktape_trades_total{symbol="AAPLc",venue="slipstream",side="buy"} 1',
+    'stocktape_trades_total{symbol="AAPLc",venue="slipstream",side="sell"} 1',
+    'stocktape_trades_total{symbol="AAPLc",venue="slipstream",side="none"} 1',
+    'stocktape_trade_value_total{symbol="AAPLc",venue="slipstream",currency="USDC"} 7.5',
+  ])
+})
+
 it('metrics of several processes become one: what each holds is added, what all of them know is not', async () => {
   const [writer, first, second] = [openMetrics(), openMetrics(), openMetrics()]
   writer.updates.inc({ type: 'transfer' }, 5)
