@@ -105,14 +105,14 @@ function marketCounter({ movements, movementValue, trades, tradeValue }: ReturnT
       movements.inc({ symbol, type })
       if (value !== null) movementValue.inc({ symbol, type }, Number(value))
     },
-    countTrade: ({ symbol: given, side, currency_amount, venue }: Trade): void => {
+    countTrade: ({ symbol: given, side, currency_amount, venue }: CountedTrade): void => {
       const labels = { symbol: boundedSymbol(given), venue: venue.kind }
       trades.inc({ ...labels, side: side ?? 'none' })
       tradeValue.inc({ ...labels, currency: venue.currency.symbol }, Number(currency_amount))
     },
   }
 }
-type Trade = Extract<Update, { type: 'trade' }>
+type CountedTrade = Extract<Update, { type: 'trade' }>
 
 const metricsOf = (maker: Maker) => ({ ...sourceMetrics(maker), ...marketMetrics(maker), ...clientMetrics(maker) })
 

@@ -12,7 +12,7 @@ import type { PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
 import type { TokenDirectory } from '../tokens/token-directory.ts'
-import type { Venue } from '../tokens/venue.ts'
+import type { Venues } from '../tokens/venue.ts'
 import type { Ledger } from './facts/ledger.ts'
 
 export type QuoteSettings = {
@@ -68,8 +68,12 @@ export type IngestState = {
   feedAddresses: ReadonlySet<Hex>
   readonly quoteSettings: QuoteSettings
   readonly quotes: Map<Hex, TokenQuotes>
-  /** Pools by id. Each change makes a new map. */
-  venues: ReadonlyMap<Hex, Venue>
+  /** Pools by `venueKey`. Each change makes a new map. */
+  venues: Venues
+  /** The contracts whose logs the source receives. */
+  received: readonly Hex[]
+  /** For each pool, the position of the last trade that set its quote, unless it was taken back. */
+  readonly quotedTrades: Map<string, ChainPosition>
   /** The last trade of each token; null after its retract if none before it is known. */
   readonly lastTrades: Map<Hex, TradeFields | null>
   readonly changedTrades: Set<Hex>

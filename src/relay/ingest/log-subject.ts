@@ -2,7 +2,7 @@ import type { Hex } from '../../lib/hex.ts'
 import { type DecodedEvent, isSwapTopic } from '../chain/logs/event-decoder.ts'
 import type { Log } from '../chain/logs/log-parser.ts'
 import { poolAccount } from '../chain/pools/pool.ts'
-import type { Venue } from '../tokens/venue.ts'
+import { isFollowed, type Venue, venuesOfPool } from '../tokens/venue.ts'
 import type { IngestState } from './ingest-state.ts'
 
 /** The token of a log. `venue` is the pool that swapped it, or null for a log of the token's contract. */
@@ -10,15 +10,19 @@ export type LogSubject = { readonly token: Hex; readonly venue: Venue | null; re
 
 /** Returns what a log is about, or why it is no fact. Null for an event of a pool that is no swap. */
 export function subjectOf(
-  { tokens, venues }: Pick<IngestState, 'tokens' | 'venues'>,
+  { tokens, venues, ledger }: Pick<IngestState, 'tokens' | 'venues' | 'ledger'>,
   { log, decoded }: { readonly log: Log; readonly decoded: DecodedEvent },
 ): LogSubject | 'unlisted' | 'unreadable' | null {
   const ofContract = tokens.get(log.address)
   if (ofContract) return { token: log.address, venue: null, isFollowed: ofContract.state !== 'delisted' }
   const poolId = decoded.event === 'Swap' ? decoded.poolId : null
-  const venue = venues.get(poolId ?? log.address)
-  const token = venue && tokens.get(venue.pool.token)
-  if (!venue || !token || poolAccount(venue.pool) !== log.address) return 'unlisted'
+  const ofPool = venuesOfPool(venues, poolId ?? log.address).filter(({ pool }) => poolAccount(pool) === log.address)
+  // The event of a pool manager, from a contract that is itself a pool.
+  if (ofPool.length === 0) return poolId !== null && venuesOfPool(venues, log.address).length > 0 ? 'unreadable' : 'unlisted'
   if (decoded.event !== 'Swap') return isSwapTopic(log.topics[0]) ? 'unreadable' : null
-  return { token: token.address, venue, isFollowed: venue.droppedFor === null && token.state !== 'delisted' }
+  // A published trade stays one of its token, whatever the settings say by now.
+  const published = ledger.find(log.blockNumber, log.key)?.draft
+  const isPublished = ({ pool }: Venue) => published?.type === 'trade' && published.address === pool.token
+  const venue = ofPool.find(isPublished) ?? ofPool.find(isFollowed)
+  return venue ? { token: venue.pool.token, venue, isFollowed: isFollowed(venue) } : 'unlisted'
 }

@@ -17,6 +17,7 @@ import {
 import { Notes } from '../tape/notes.ts'
 import type { TapeBatch } from '../tape/tape.ts'
 import { listedAddresses } from '../tokens/list/list-diff.ts'
+import { venueKey } from '../tokens/venue.ts'
 import {
   advancePosition,
   applyFirstHead,
@@ -38,7 +39,7 @@ import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './he
 import type { IngestState } from './ingest-state.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { trackLastTrade } from './pools/last-trades.ts'
-import { applyPoolAnswer, dropQuotes, requote } from './pools/pool-quotes.ts'
+import { applyPoolAnswer, dropQuotes, forgetQuotedTrades, requote } from './pools/pool-quotes.ts'
 import { dropVenuesOf, followVenues, reviewVenues } from './pools/venues.ts'
 import {
   type EventOutput,
@@ -112,6 +113,10 @@ function addOutput({ updates, counts }: ReductionPart, state: IngestState, outpu
       updates.push(place(one, state.nextSeq, state.epoch))
       state.nextSeq += 1
       trackLastTrade(state, one.draft)
+      if (one.draft.type === 'retract' && one.fact?.draft.type === 'trade') {
+        const { pool } = one.fact.draft.venue
+        forgetQuotedTrades(state, (_, other) => other === pool)
+      }
     }
   }
 }
@@ -140,8 +145,9 @@ function* outputsOf(state: IngestState, { updates }: ReductionPart, event: Folde
     case 'sealed':
       return yield* applySealed(state, event, moment)
     case 'subscribed':
+      state.received = event.addresses
       yield* outputsOfParts(event.addresses, TOKENS_PER_TURN, (part) => stepOf(applySubscribed(state, part, moment)))
-      return yield stepOf(followVenues(state, event.addresses, moment))
+      return yield stepOf(followVenues(state, moment))
     case 'list': {
       yield stepOf(reviewVenues(state, moment))
       if (event.list) return yield stepOf(applyList(state, event.list, moment))
@@ -188,6 +194,7 @@ function applyEvent(state: IngestState, event: EventAtOnce, moment: Moment): Eve
       return { publications: applyStatus(state, event, moment) }
     case 'reorg':
       state.ledger.expectReorg()
+      forgetQuotedTrades(state, ({ block }) => block >= event.from)
       if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
       return stepOf(applyReorg(state, event.from, moment))
   }
@@ -260,7 +267,7 @@ function takeNotes(before: IngestState, state: IngestState): Notes {
 
 function noteVenues(notes: Notes, before: IngestState['venues'], now: IngestState['venues']): void {
   const all = [...before.values(), ...now.values()]
-  const changed = all.filter(({ pool }) => before.get(pool.id) !== now.get(pool.id))
+  const changed = all.filter(({ pool }) => before.get(venueKey(pool)) !== now.get(venueKey(pool)))
   for (const token of new Set(changed.map(({ pool }) => pool.token)))
     notes.set(
       venueNotes.at(token),

@@ -25,6 +25,7 @@ import { aggregatorAddresses, openFeeds, type PriceFeed } from '../tokens/price-
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import { TokenDirectory } from '../tokens/token-directory.ts'
 import { Decimals } from '../tokens/token-schema.ts'
+import { venuesFrom } from '../tokens/venue.ts'
 import { trackToken } from './apply-to-tokens.ts'
 import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
 import { isFact, replaceDraft } from './facts/fact.ts'
@@ -104,7 +105,9 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     tokenByFeed: new Map(),
     quoteSettings,
     ...restoreQuotes(notes, quoteSettings, directory),
-    venues: new Map([...notes.notes(venueNotes).values()].flat().map((venue) => [venue.pool.id, venue])),
+    venues: venuesFrom(notes.notes(venueNotes).values()),
+    received: [],
+    quotedTrades: new Map(),
     lastTrades: new Map([...notes.notes(lastTradeNotes)].map(([address, { trade }]) => [address as Hex, trade])),
     changedTrades: new Set(),
     sessionAt,

@@ -5,9 +5,10 @@ import type { SharedSourceOptions } from '../chain/source/shared-source-options.
 import { type ChainEvent, sourceFromNow } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
 import type { Host } from '../host.ts'
-import { tokenNotes } from '../notes/published-notes.ts'
+import { tokenNotes, venueNotes } from '../notes/published-notes.ts'
 import { NotLeadingError, type Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
+import { accountsOf, venuesFrom } from '../tokens/venue.ts'
 import type { PeerLogs } from './peer-logs.ts'
 
 type StandbyInputs = Pick<Host, 'clock' | 'log'> & {
@@ -24,7 +25,7 @@ type StandbyInputs = Pick<Host, 'clock' | 'log'> & {
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
   const { config, sourceOptions, endpoints, tape, onChainEvent, peers, clock, log } = inputs
   if (config.chain.upstreamRpcUrl.length === 0) return EMPTY
-  return sourceFromNow({ ...sourceOptions, endpoints, addresses: listedTokens(tape), clock, log }).pipe(
+  return sourceFromNow({ ...sourceOptions, endpoints, addresses: receivedContracts(tape), clock, log }).pipe(
     tap((event) => {
       onChainEvent(event)
       peers?.share(event)
@@ -43,18 +44,21 @@ export const whileLeading = <Published>(
 const endWithoutLead = <Value>(values: Observable<Value>): Observable<Value> =>
   values.pipe(catchError((failure: unknown) => (failure instanceof NotLeadingError ? EMPTY : throwError(() => failure))))
 
-const listedTokens = (tape: StandbyInputs['tape']): Observable<readonly Hex[]> =>
+/** The listed tokens and the pools whose logs the leader receives. */
+const receivedContracts = (tape: StandbyInputs['tape']): Observable<readonly Hex[]> =>
   new Observable((subscriber) => {
-    let listed: readonly Hex[] = []
+    let known: readonly Hex[] = []
     const update = () => {
       const tokens = new Map([...tape.notes.notes(tokenNotes).values()].map((token) => [token.address, token]))
-      const now = [...listedAddresses(tokens)].sort()
-      if (isSameList(listed, now)) return
-      listed = now
+      const listed = [...listedAddresses(tokens)].sort()
+      const venues = venuesFrom(tape.notes.notes(venueNotes).values())
+      const now = listed.length > 0 ? [...listed, ...accountsOf(venues.values())] : listed
+      if (isSameList(known, now)) return
+      known = now
       subscriber.next(now)
     }
     update()
     return tape.follow((_, notes) => {
-      if (notes.notes(tokenNotes).size > 0) update()
+      if (notes.notes(tokenNotes).size > 0 || notes.notes(venueNotes).size > 0) update()
     })
   })

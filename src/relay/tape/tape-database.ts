@@ -6,7 +6,7 @@ import type { WriteLine } from '../log-lines.ts'
 import { TapeError } from './tape.ts'
 
 /** Version of the tables and of the JSON in notes. Raise it with every change of them: an older tape is refused, not migrated. */
-export const SCHEMA_VERSION = 5
+export const SCHEMA_VERSION = 6
 
 export const TAPE_FILE_NAME = 'tape.sqlite'
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { getOrAdd } from '../../lib/bounded-map.ts'
 import { Address, Bytes32 } from '../../protocol/fields.ts'
 import type { DraftOf } from '../../protocol/updates.ts'
 import { type Pool, poolAccount } from '../chain/pools/pool.ts'
@@ -28,6 +29,20 @@ export const VenueSchema = z.object({
 export type Venue = Stored<typeof VenueSchema>
 /** The venues of a token. */
 export type TokenVenues = readonly Venue[]
+
+export type Venues = ReadonlyMap<string, Venue>
+/** A pool may be kept for several tokens, if the settings gave it to another one while facts of the first were published. */
+export const venueKey = ({ token, id }: Pick<Pool, 'token' | 'id'>): string => `${token} ${id}`
+
+export const venuesFrom = (stored: Iterable<TokenVenues>): Venues =>
+  new Map([...stored].flat().map((venue) => [venueKey(venue.pool), venue]))
+
+const byPool = new WeakMap<Venues, ReadonlyMap<string, readonly Venue[]>>()
+const noVenues: readonly Venue[] = []
+
+/** Returns the venues of a pool. They are grouped only once after each change, because every log of a pool needs them. */
+export const venuesOfPool = (venues: Venues, id: string): readonly Venue[] =>
+  getOrAdd(byPool, venues, () => Map.groupBy(venues.values(), ({ pool }) => pool.id as string)).get(id) ?? noVenues
 
 export const isSamePool = (a: Pool, b: Pool): boolean =>
   a.kind === b.kind && a.manager === b.manager && a.token === b.token && a.currency.address === b.currency.address

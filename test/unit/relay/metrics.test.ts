@@ -44,7 +44,14 @@ it('movements of the first 500 tokens are counted by symbol, and those of the ot
 it('trades are counted by the kind of their venue, with the amount of the currency', async () => {
   const metrics = openMetrics()
   const venue = { kind: 'slipstream', currency: { symbol: 'USDC' } }
-  const trades = ['buy', 'sell', null].map((side) => ({ type: 'trade', symbol: 'AAPLc', key: 'k', side, currency_amount: '2.5', venue }))
+  const trades = ['buy', 'sell', null].map((side) => ({
+    type: 'trade',
+    symbol: 'AAPLc',
+    key: 'k',
+    side,
+    currency_amount: '2.5',
+    venue,
+  }))
   metrics.countPublished(trades.map((update) => ({ update: update as Update })))
   expect((await metrics.text()).match(/^stocktape_trade.*$/gm)).toEqual([
     'stocktape_trades_total{symbol="AAPLc",venue="slipstream",side="buy"} 1',

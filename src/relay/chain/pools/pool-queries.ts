@@ -12,8 +12,8 @@ export type PoolReading =
       readonly kind: 'read'
       /** Null if the upstream does not tell the fee. */
       readonly feeBps: string | null
-      /** The contract was called, and did not tell which tokens it trades. */
-      readonly areTokensUnread?: true
+      /** Why it is unknown which tokens the pool trades: the node refuses calls, or the contract does not tell. */
+      readonly tokens?: 'refused' | 'unread'
     } & PoolState)
   | Unread<'unreadable'>
 
@@ -101,7 +101,7 @@ export function readPoolAnswers(
   const failed = unread ? [answers.token0, answers.token1].map(readWord).find(({ kind }) => kind === 'failed') : undefined
   if (failed?.kind === 'failed') return { answer: failed, facts }
   const answer = stateIn(pool, way, answers, feeBps)
-  return { answer: unread && answer.kind === 'read' ? { ...answer, areTokensUnread: true } : answer, facts }
+  return { answer: unread && answer.kind === 'read' ? { ...answer, tokens: 'unread' } : answer, facts }
 }
 
 function stateIn(pool: Pool, way: ReadingWay, answers: QueryAnswers, knownFeeBps: string | null): PoolAnswer {

@@ -38,7 +38,7 @@ const STORAGE_MS = 600_000
 /** Result of one batch. `next` says how to send another one: read another way, in the latest block, or repeated. */
 type BatchOutcome = { readonly readings: PoolReadings; readonly next: 'way' | 'latest' | 'repeat' | null }
 
-type PoolMemory = { facts: PoolFacts; storageUntil: number }
+type PoolMemory = { facts: PoolFacts; storageUntil: number; areCallsRefused: boolean }
 
 /** Reads many pools in one block. The first and the last request of a batch show whether the block changed between them. */
 export class PoolReader {
@@ -121,9 +121,13 @@ export class PoolReader {
     const memory = this.#memoryOf(pool)
     const { answer, facts } = readPoolAnswers(pool, way, memory.facts, answers)
     memory.facts = facts
+    // The storage does not tell the tokens of a Uniswap v3 pool.
+    const areUnknown = way === 'storage' && pool.kind !== 'uniswap_v4' && !facts.areTokensRight
+    if (answer.kind === 'read' && areUnknown) return { ...answer, tokens: memory.areCallsRefused ? 'refused' : 'unread' }
     if (answer.kind !== 'refused') return answer
     if (way === 'storage' || pool.kind === 'slipstream') return { ...answer, kind: 'unreadable' }
     memory.storageUntil = this.#options.clock.now() + STORAGE_MS
+    memory.areCallsRefused = answer.isRefused === true
     return answer
   }
 
@@ -131,6 +135,7 @@ export class PoolReader {
     return getOrAdd(this.#memories, pool, () => ({
       facts: { areTokensRight: false, feeBps: null },
       storageUntil: Number.NEGATIVE_INFINITY,
+      areCallsRefused: false,
     }))
   }
 }

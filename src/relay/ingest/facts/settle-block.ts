@@ -124,14 +124,14 @@ function* publishFacts(
   moment: Moment,
 ): Generator<Publication> {
   for (const retraction of settlement.retractions) yield retract(state, retraction, block, moment)
-  for (const { published, before } of settlement.amendments) yield amendment(state, published, before, moment)
   const swaps = new Map(decodedLogs.flatMap((log) => (log.decoded.event === 'Swap' ? [[log.log.key, log] as const] : [])))
-  for (const fact of settlement.additions) {
-    const publication = { draft: fact.draft, fact }
-    const swap = swaps.get(fact.draft.key)
-    if (swap) yield* withTradeQuote(state, publication, swap, moment)
-    else yield publication
+  const withQuote = (publication: Publication, { draft: { key } }: PublishedFact) => {
+    const swap = swaps.get(key)
+    return swap ? withTradeQuote(state, publication, swap, moment) : [publication]
   }
+  for (const { published, before } of settlement.amendments)
+    yield* withQuote(amendment(state, published, before, moment), published)
+  for (const fact of settlement.additions) yield* withQuote({ draft: fact.draft, fact }, fact)
 }
 
 function publishSeals(
@@ -176,8 +176,11 @@ function listedLogsOf(state: IngestState, block: DecodedBlock) {
     }
     const subject = subjectOf(state, decodedLog)
     if (typeof subject === 'string') counts[subject] += 1
-    else if (subject && (subject.isFollowed || ledger.hasFactOf(log.address, block.number))) listed.push({ decodedLog, subject })
-    else if (subject) counts.unlisted += 1
+    else if (subject) {
+      const isPublished = () => (subject.venue ? ledger.find(block.number, log.key) : ledger.hasFactOf(log.address, block.number))
+      if (subject.isFollowed || isPublished()) listed.push({ decodedLog, subject })
+      else counts.unlisted += 1
+    }
   }
   const parts = block.parts.filter(({ address }) => isListed(state, address, block.number))
   counts.unlisted += block.parts.length - parts.length

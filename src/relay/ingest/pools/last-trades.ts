@@ -8,16 +8,20 @@ export function trackLastTrade(state: IngestState, draft: Draft): void {
   const last = state.lastTrades.get(draft.address) ?? null
   switch (draft.type) {
     case 'trade':
-      if (last === null || isAfter(draft, last)) setLastTrade(state, draft.address, fieldsOf(draft))
+    case 'amend': {
+      const fact = draft.type === 'amend' ? draft.update : draft
+      const isLast = last?.key === draft.key
+      if (fact.type === 'trade' && (isLast || last === null || isAfter(fact, last)))
+        setLastTrade(state, draft.address, fieldsOf(fact))
+      // The log is no swap after all.
+      else if (fact.type !== 'trade' && isLast) setLastTrade(state, draft.address, newestKnown(state, draft.address))
       break
-    case 'amend':
-      if (draft.update.type === 'trade' && last?.key === draft.key) setLastTrade(state, draft.address, fieldsOf(draft.update))
-      break
+    }
     case 'retract':
-      if (last !== null && last.key === draft.key) setLastTrade(state, draft.address, newestKnown(state, draft.address))
+      if (last?.key === draft.key) setLastTrade(state, draft.address, newestKnown(state, draft.address))
       break
     case 'seal':
-      if (last !== null && last.stage === 'preconfirmed' && draft.keys.includes(last.key))
+      if (last && draft.keys.includes(last.key))
         setLastTrade(state, draft.address, { ...last, stage: 'sealed', block: draft.block })
   }
 }
@@ -27,11 +31,16 @@ function setLastTrade(state: IngestState, address: Hex, trade: TradeFields | nul
   state.changedTrades.add(address)
 }
 
-/** After a retract, the trade before it, if its block is not forgotten. */
+/** The trade before one that is gone, if its block is not forgotten. */
 function newestKnown({ ledger }: IngestState, address: Hex): TradeFields | null {
-  const trades = ledger.factsOf(address).flatMap(({ published: { draft } }) => (draft.type === 'trade' ? [draft] : []))
+  const trades = ledger
+    .factsOf(address)
+    .flatMap(({ published: { draft }, sealed }) => (draft.type === 'trade' ? [{ draft, sealed }] : []))
   const newest = trades.at(-1)
-  return newest ? fieldsOf(newest) : null
+  if (!newest) return null
+  const { sealed } = newest
+  const trade = fieldsOf(newest.draft)
+  return sealed ? { ...trade, stage: 'sealed', block: { ...sealed, timestamp: sealed.timestamp ?? trade.block.timestamp } } : trade
 }
 
 const fieldsOf = (trade: TradeFields): TradeFields =>

@@ -6,9 +6,10 @@ import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
 import { type Pool, SQRT_PRICE_BOUNDS } from '../../chain/pools/pool.ts'
 import type { PoolsRead } from '../../chain/pools/pool-poller.ts'
 import type { PoolReading } from '../../chain/pools/pool-queries.ts'
+import { type ChainPosition, isBefore } from '../../tokens/chain-position.ts'
 import { isSameQuote, type QuoteFields, quoteFrom, withNav, withQuote } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
-import { swapFeeOf } from '../../tokens/venue.ts'
+import { isFollowed, swapFeeOf, venueKey } from '../../tokens/venue.ts'
 import type { Moment } from '../batch-values.ts'
 import type { IngestState } from '../ingest-state.ts'
 import { type Publication, withoutFacts } from '../publication.ts'
@@ -22,11 +23,20 @@ export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead,
     if (token?.state !== 'listed') return []
     const isRead = reading.kind === 'read' && token.decimals !== null
     const at = isRead && readBlock ? readBlock : newestHead(state)
-    return [...judgeVenue(state, pool, reading, moment), ...updateQuote(state, token, { pool, reading, block: at }, moment)]
+    const judged = judgeVenue(state, pool, reading, moment)
+    return isSuperseded(state, pool, reading, at)
+      ? judged
+      : [...judged, ...updateQuote(state, token, { pool, reading, block: at }, moment)]
   })
 }
 
-/** Adds the quote that a trade leaves behind to its publication. A trade in an older block than the quote's leaves none. */
+/** Whether a trade says more of a pool: the reading is of an older block, or the node answers no such requests. */
+function isSuperseded({ quotedTrades }: IngestState, { id }: Pool, reading: PoolReading, { number }: Block): boolean {
+  const traded = quotedTrades.get(id)
+  return traded !== undefined && (reading.kind === 'read' ? number < traded.block : reading.isRefused === true)
+}
+
+/** Adds the quote that a trade leaves behind to its publication. A trade that is older than the quote leaves none. */
 export function withTradeQuote(
   state: IngestState,
   publication: Publication,
@@ -35,11 +45,15 @@ export function withTradeQuote(
 ): readonly Publication[] {
   const fact = publication.fact?.draft
   if (decoded.event !== 'Swap' || fact?.type !== 'trade' || fact.ingest.source === 'backfill') return [publication]
-  const [venue, token] = [state.venues.get(fact.venue.pool), state.tokens.get(fact.address)]
+  const { pool: id } = fact.venue
+  const [venue, token] = [state.venues.get(venueKey({ token: fact.address, id })), state.tokens.get(fact.address)]
   const { sqrtPriceX96, liquidity } = decoded
-  if (!venue || venue.droppedFor !== null || token?.state !== 'listed' || isOutOfBounds(sqrtPriceX96)) return [publication]
-  const before = state.quotes.get(token.address)?.find(({ venue: { pool } }) => pool === venue.pool.id)
-  if (before && before.block.number > fact.block.number) return [publication]
+  if (!venue || !isFollowed(venue) || token?.state !== 'listed' || isOutOfBounds(sqrtPriceX96)) return [publication]
+  const before = state.quotes.get(token.address)?.find(({ venue: { pool } }) => pool === id)
+  const position = { block: fact.block.number, logIndex: fact.tx.log_index }
+  const traded = state.quotedTrades.get(id)
+  if ((before && before.block.number > fact.block.number) || (traded && isBefore(position, traded))) return [publication]
+  state.quotedTrades.set(id, position)
   // The event of a Slipstream pool omits its fee.
   const feeBps = swapFeeOf(venue, decoded) ?? before?.venue.fee_bps ?? null
   const reading = { kind: 'read', sqrtPriceX96, liquidity, feeBps } as const
@@ -80,6 +94,14 @@ export function requote(state: IngestState, { address, nav }: DraftOf<'nav'>, mo
   if (changed.length === 0) return []
   setQuotes(state, token, requoted)
   return changed.map((quote) => quoteDraft(token, quote, moment))
+}
+
+/** The trade that set the quote of a pool may be gone, so the next trade or reading sets it, of whatever block. */
+export function forgetQuotedTrades(
+  { quotedTrades }: IngestState,
+  isGone: (position: ChainPosition, pool: string) => boolean,
+): void {
+  for (const [pool, position] of quotedTrades) if (isGone(position, pool)) quotedTrades.delete(pool)
 }
 
 export function dropQuotes(state: IngestState, address: Hex): void {

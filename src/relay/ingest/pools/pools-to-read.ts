@@ -1,6 +1,6 @@
 import { BoundedMap, getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
-import { type DraftOf, type Movement, movementTypes, type Update } from '../../../protocol/updates.ts'
+import { type Movement, movementTypes, type Update } from '../../../protocol/updates.ts'
 import { type Pool, poolAccount } from '../../chain/pools/pool.ts'
 import type { PoolPoller } from '../../chain/pools/pool-poller.ts'
 import type { PoolSetting } from '../../config/pool-settings.ts'
@@ -55,15 +55,10 @@ export class PoolsToRead {
         return [...named, ...ofToken]
       }
       case 'amend':
-        return this.#poolsOfAmended(update.update)
+        return isMovement(update.update) ? this.#named(update.update) : []
       default:
         return isMovement(update) ? this.#named(update) : []
     }
-  }
-
-  #poolsOfAmended(fact: DraftOf<'amend'>['update']): readonly Pool[] {
-    if (isMovement(fact)) return this.#named(fact)
-    return fact.type === 'trade' ? this.#pools.filter(({ id }) => id === fact.venue.pool) : []
   }
 
   #named({ from, to, address, block }: Pick<Movement, 'from' | 'to' | 'address' | 'block'>): readonly Pool[] {

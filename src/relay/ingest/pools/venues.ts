@@ -1,8 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Draft } from '../../../protocol/updates.ts'
+import { addressSetOf } from '../../chain/logs/log-filter.ts'
 import { type Pool, poolAccount } from '../../chain/pools/pool.ts'
 import type { PoolReading } from '../../chain/pools/pool-queries.ts'
-import { isSamePool, type Venue, venueFields } from '../../tokens/venue.ts'
+import type { PoolSetting } from '../../config/pool-settings.ts'
+import { isSamePool, type Venue, venueFields, venueKey, venuesOfPool } from '../../tokens/venue.ts'
 import type { Moment } from '../batch-values.ts'
 import type { IngestState } from '../ingest-state.ts'
 
@@ -13,44 +16,43 @@ import type { IngestState } from '../ingest-state.ts'
 export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading, moment: Moment): readonly Draft[] {
   // The swaps of a pool manager are not read yet.
   if (pool.manager !== null) return []
-  const known = state.venues.get(pool.id)
+  const known = state.venues.get(venueKey(pool))
   const isSame = known !== undefined && isSamePool(known.pool, pool)
   const isWrong = reading.kind === 'unreadable' && reading.isWrong === true
-  const isSettled = isSame && known.droppedFor === (isWrong ? 'wrong_tokens' : null)
-  const wasWrong = isSame && known.droppedFor === 'wrong_tokens'
-  const isBelieved = reading.kind === 'read' ? !reading.areTokensUnread : reading.isRefused && !wasWrong
-  if (isSettled) return learnFee(state, known, reading)
-  if (!isWrong && !isBelieved) return []
-  // The settings give the pool to another token now.
-  const drafts = known && !isSame && known.droppedFor === null ? dropVenue(state, known, 'settings', moment) : []
-  const feeBps = reading.kind === 'read' ? reading.feeBps : null
+  if (isSame && known.droppedFor === (isWrong ? 'wrong_tokens' : null)) {
+    learnFee(state, known, reading)
+    return NONE
+  }
+  const isOnlyBelieved = reading.kind === 'read' ? reading.tokens === 'refused' : reading.isRefused === true
+  const isBelieved = isOnlyBelieved && !(isSame && known.droppedFor === 'wrong_tokens')
+  const isRight = reading.kind === 'read' && reading.tokens === undefined
+  if (!isWrong && !isRight && !isBelieved) return NONE
+  // The settings give the pool to another token now, or say of another kind that it is.
+  const replaced = venuesOfPool(state.venues, pool.id).filter((venue) => venue.droppedFor === null && !(isSame && venue === known))
+  const drafts = replaced.flatMap((venue) => dropVenue(state, venue, 'settings', moment))
   const { token, kind, id, manager, currency } = pool
   // A note of the tape keeps the pool, so it has these fields alone.
   const noted = { token, kind, id, manager, currency }
-  const venue: Venue = {
-    pool: noted,
-    feeBps,
-    droppedFor: null,
-    fromBlock: isSame && known.droppedFor === null ? known.fromBlock : null,
-  }
+  const venue: Venue = { pool: noted, feeBps: reading.kind === 'read' ? reading.feeBps : null, droppedFor: null, fromBlock: null }
   if (isWrong) return [...drafts, ...dropVenue(state, venue, 'wrong_tokens', moment)]
   setVenue(state, venue)
-  return drafts
+  // The source may receive the logs already, for another token.
+  return [...drafts, ...followVenues(state, moment)]
 }
+const NONE: readonly Draft[] = []
 
 /** A node that answered no calls did not give the fee, and another one may. */
-function learnFee(state: IngestState, venue: Venue, reading: PoolReading): readonly Draft[] {
+function learnFee(state: IngestState, venue: Venue, reading: PoolReading): void {
   if (venue.feeBps === null && reading.kind === 'read' && reading.feeBps !== null)
     setVenue(state, { ...venue, feeBps: reading.feeBps })
-  return []
 }
 
 /** Publishes that pools are followed: the source receives their logs in all blocks that are not settled yet. */
-export function followVenues(state: IngestState, received: readonly Hex[], moment: Moment): readonly Draft[] {
+export function followVenues(state: IngestState, moment: Moment): readonly Draft[] {
   const isNew = ({ droppedFor, fromBlock }: Venue) => droppedFor === null && fromBlock === null
   const waiting = [...state.venues.values()].filter(isNew)
-  if (waiting.length === 0) return []
-  const accounts = new Set(received)
+  if (waiting.length === 0) return NONE
+  const accounts = addressSetOf(state.received)
   return waiting
     .filter(({ pool }) => accounts.has(poolAccount(pool)))
     .flatMap((venue) => publishVenue(state, { ...venue, fromBlock: nextToSettle(state) }, moment))
@@ -62,17 +64,19 @@ export const dropVenuesOf = (state: IngestState, token: Hex, moment: Moment): re
     .filter(({ pool, droppedFor }) => pool.token === token && droppedFor === null)
     .flatMap((venue) => dropVenue(state, venue, 'delisted', moment))
 
-/** Drops the pools that the settings no longer name, and forgets those of which no fact is published. */
+/** Drops the pools that the settings no longer name, and forgets dropped ones of which no trade is published. */
 export function reviewVenues(state: IngestState, moment: Moment): readonly Draft[] {
-  const named = new Set(state.quoteSettings.pools.map(({ id }) => id))
-  const unnamed = [...state.venues.values()].filter(({ pool }) => !named.has(pool.id))
-  if (unnamed.length === 0) return []
-  const drafts = unnamed
-    .filter(({ droppedFor }) => droppedFor === null)
-    .flatMap((venue) => dropVenue(state, venue, 'settings', moment))
-  const forgotten = unnamed.filter(({ pool }) => !hasTrades(state, pool))
-  if (forgotten.length > 0)
-    state.venues = new Map([...state.venues].filter(([id]) => !forgotten.some(({ pool }) => pool.id === id)))
+  const named = new Map<string, PoolSetting>(state.quoteSettings.pools.map((setting) => [setting.id, setting]))
+  const drafts: Draft[] = []
+  for (const venue of state.venues.values()) {
+    const { currency } = named.get(venue.pool.id) ?? {}
+    if (!currency && venue.droppedFor === null) drafts.push(...dropVenue(state, venue, 'settings', moment))
+    const isCorrected = currency?.address === venue.pool.currency.address && !isDeepStrictEqual(currency, venue.pool.currency)
+    if (isCorrected) setVenue(state, { ...venue, pool: { ...venue.pool, currency } })
+  }
+  const isForgotten = ({ pool, droppedFor }: Venue) => (droppedFor === 'settings' || !named.has(pool.id)) && !hasTrades(state, pool)
+  const forgotten = new Set([...state.venues.values()].filter(isForgotten))
+  if (forgotten.size > 0) state.venues = new Map([...state.venues].filter(([, venue]) => !forgotten.has(venue)))
   return drafts
 }
 
@@ -99,7 +103,7 @@ function publishVenue(state: IngestState, venue: Venue, { time }: Moment): reado
 }
 
 function setVenue(state: IngestState, venue: Venue): void {
-  state.venues = new Map(state.venues).set(venue.pool.id, venue)
+  state.venues = new Map(state.venues).set(venueKey(venue.pool), venue)
 }
 
 const nextToSettle = ({ ledger, head }: IngestState): number => (ledger.settled ?? head.sealed ?? 0) + 1

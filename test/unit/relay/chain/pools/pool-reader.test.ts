@@ -137,7 +137,8 @@ describe('pools', () => {
   ])('are read from storage for ten minutes where calls %s', async (_, answer) => {
     const { clock, node, read } = openPools()
     for (const text of [...Object.values(V3).slice(0, 5), V4.state, V4.liquidity]) node.answers.set(text, answer)
-    const expected = pendingRead(readingOf(null), readingOf('5'))
+    const tokens = answer === refused || answer === unknownMethod ? 'refused' : 'unread'
+    const expected = pendingRead({ ...readingOf(null), tokens }, readingOf('5'))
     const slots = [V3.slot, V3.liquiditySlot, V4.slot, V4.liquiditySlot]
     expect([await read([v3, v4]), await read([v3, v4])]).toEqual([expected, expected])
     expect(node.batches.slice(1)).toEqual([slots, slots])
@@ -208,7 +209,7 @@ describe('pools', () => {
   ])('whose facts %s are read without them, and asked for them again', async (_, answer) => {
     const { node, read } = openPools()
     for (const text of [V3.token0, V3.token1, V3.fee]) node.answers.set(text, answer)
-    expect(await read([v3])).toEqual(pendingRead({ ...readingOf(null), areTokensUnread: true }))
+    expect(await read([v3])).toEqual(pendingRead({ ...readingOf(null), tokens: 'unread' }))
     node.answers.set(V3.token0, word(apple)).set(V3.token1, word(usdc))
     await read([v3])
     node.answers.set(V3.fee, word(100))

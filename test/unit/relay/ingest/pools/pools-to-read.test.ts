@@ -88,7 +88,6 @@ describe('the pools of listed tokens', () => {
 
   it.each<[string, readonly [bigint, bigint][], readonly string[]]>([
     ['retracted', [], ['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']],
-    ['amended', [[2n, -2n]], ['uniswap_v3 of AAPLc']],
     ['sealed as it was', [[1n, -1n]], []],
   ])('are read when a trade that no movement shows is %s', async (_, amounts, read) => {
     const { publish } = await openPools()

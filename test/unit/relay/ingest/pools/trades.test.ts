@@ -1,145 +1,12 @@
+import { toEventSelector } from 'viem/utils'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import type { Update } from '../../../../../src/protocol/updates.ts'
-import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
-import type { PoolReading } from '../../../../../src/relay/chain/pools/pool-queries.ts'
-import type { PoolSetting } from '../../../../../src/relay/config/pool-settings.ts'
-import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
+import type { Log } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { blockHash, keyOf } from '../../chain/node-json.ts'
-import { APPLE, apple, NOON } from '../../tokens/stock-records.ts'
-import {
-  headEvent,
-  type LogPosition,
-  listEvent,
-  logAt,
-  openIngest,
-  play,
-  sealedEvent,
-  sealedEventOfLogs,
-  statusEvent,
-  transactionEvent,
-} from '../reducer-fixture.ts'
-import { swap } from '../token-logs.ts'
-
-const USDC = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
-const POOL: Hex = `0x${'1'.repeat(40)}`
-const pool: Pool = { token: APPLE as Hex, kind: 'uniswap_v3', id: POOL, manager: null, currency: USDC }
-
-/** The square root of this price of the token, which stands after the currency in the pool. */
-const rootOf = (price: number): bigint => BigInt(Math.round(Math.sqrt(100 / price) * 2 ** 40)) << 56n
-const reading = (price: number): Extract<PoolReading, { kind: 'read' }> => ({
-  kind: 'read',
-  sqrtPriceX96: rootOf(price),
-  liquidity: 10n ** 16n,
-  feeBps: '30',
-})
-const wrong: PoolReading = { kind: 'unreadable', reason: 'it trades other tokens', isWrong: true }
-const refused: PoolReading = { kind: 'unreadable', reason: 'the method does not exist', isRefused: true }
-const read = (...readings: readonly PoolReading[]): IngestEvent => ({
-  ...{ type: 'pools', block: { number: 100, hash: null, timestamp: NOON / 1_000 } },
-  pools: new Map(readings.map((answer) => [pool, answer])),
-})
-const received = (...addresses: readonly Hex[]): IngestEvent => ({ type: 'subscribed', addresses })
-const bothReceived = received(APPLE as Hex, POOL)
-
-/** Somebody buys 1.5 tokens for this many dollars. */
-const bought = (location: LogPosition, dollars = 487.356584, price = 324.9) =>
-  swap({ ...location, address: POOL }, [BigInt(Math.round(dollars * 1e6)), -150_000_000n], rootOf(price))
-const pushed = (location: LogPosition, ...sale: [number?, number?]) => transactionEvent([bought(location, ...sale)])
-const everything = [APPLE as Hex, POOL]
-
-const tell = (update: Update): string => {
-  switch (update.type) {
-    case 'trade':
-      return `${update.side} ${update.amount} at ${update.price} ${update.stage}${update.late ? ' late' : ''}${update.venue.fee_bps === null ? ' for a fee of null' : ''}`
-    case 'venue':
-      return `${update.change} from ${update.from_block}${update.reason === null ? '' : ` ${update.reason}`}`
-    case 'quote':
-      return `quote ${update.price && Number(update.price).toFixed(1)} in ${update.block.number}`
-    case 'seal':
-      return `seal ${update.types.join('+')}`
-    case 'retract':
-      return `retract ${update.fact_type} ${update.reason}`
-    case 'amend':
-      return `amend ${update.changed.join()}`
-    default:
-      return update.type
-  }
-}
-
-const settingsOf = (...pools: readonly PoolSetting[]) => ({ quotes: { pools, poolMinDepth: { units: 1_000n, scale: 0 } } })
-const open = async (...first: readonly IngestEvent[]) => {
-  const worth = settingsOf(pool)
-  return openIngest(tell, { first: [listEvent(apple()), statusEvent('pendingLogs'), headEvent(100), ...first], worth })
-}
-/** The pool is followed. */
-const openFollowed = () => open(received(APPLE as Hex), read(reading(324.9)), bothReceived)
-
-describe('a pool', () => {
-  it('is followed once its tokens were read and its logs are received, and this is said once', async () => {
-    const ingest = await open(received(APPLE as Hex))
-    await play(ingest, [
-      [sealedEvent(101, []), ''],
-      [read({ kind: 'unreadable', reason: 'no answer' }), 'quote null in 101'],
-      [read({ ...reading(324.9), areTokensUnread: true }), 'quote 324.9 in 100'],
-      [bothReceived, ''],
-      [read(reading(324.9)), ''],
-      [received(APPLE as Hex), ''],
-      [bothReceived, 'followed from 102'],
-      [[bothReceived, read(reading(324.9))], ''],
-      'restart',
-      [[bothReceived, read(reading(324.9))], ''],
-    ])
-  })
-
-  it('is dropped if it trades other tokens, and followed again if it no longer does', async () => {
-    const ingest = await open(received(APPLE as Hex))
-    await play(ingest, [
-      [read(wrong), 'dropped from 101 wrong_tokens, quote null in 100'],
-      [read(wrong), ''],
-      'restart',
-      [read(wrong), ''],
-      [read(reading(324.9)), 'quote 324.9 in 100'],
-      [bothReceived, 'followed from 101'],
-    ])
-  })
-
-  it('is followed on the word of the settings where the node answers no calls', async () => {
-    const ingest = await open(received(APPLE as Hex))
-    await play(ingest, [
-      [read(refused), 'quote null in 100'],
-      [bothReceived, 'followed from 101'],
-      [pushed({ block: 101 }), 'buy 1.5 at 324.90438933 preconfirmed for a fee of null, quote 324.9 in 101'],
-      [read(reading(324.9)), ''],
-      [pushed({ block: 101, index: 1 }), 'buy 1.5 at 324.90438933 preconfirmed'],
-      [read(wrong), 'dropped from 101 wrong_tokens, quote null in 100'],
-      [read(refused), ''],
-      [bothReceived, ''],
-    ])
-  })
-
-  it('is dropped with its token, and followed again with it', async () => {
-    const ingest = await openFollowed()
-    await play(ingest, [
-      [listEvent(), 'token, dropped from 101 delisted'],
-      [pushed({ block: 101 }), ''],
-      [listEvent(apple()), ''],
-      [[received(APPLE as Hex), read(reading(324.9))], 'token, multiplier, nav, quote 324.9 in 100'],
-      [bothReceived, 'followed from 101'],
-    ])
-  })
-
-  it('is dropped if the settings no longer name it, and its open trades are settled all the same', async () => {
-    const ingest = await openFollowed()
-    await ingest.publish(pushed({ block: 101 }))
-    const without = await ingest.restart({ worth: settingsOf() })
-    expect(await without.publish(listEvent(apple()))).toEqual(['dropped from 101 settings'])
-    expect(await without.publish(pushed({ block: 102, index: 1 }))).toEqual([])
-    expect(await without.publish(sealedEventOfLogs(101, [bought({ block: 101 })], { addresses: everything }))).toEqual([
-      'seal trade',
-    ])
-  })
-})
+import { APPLE } from '../../tokens/stock-records.ts'
+import { logAt, play, sealedEvent, sealedEventOfLogs, transactionEvent } from '../reducer-fixture.ts'
+import { transfer } from '../token-logs.ts'
+import { bought, everything, openFollowed, POOL, pushed, read, reading, refused, USDC } from './pool-fixture.ts'
 
 describe('a trade', () => {
   it('has the numbers of its swap, and the NAV at that time', async () => {
@@ -198,7 +65,10 @@ describe('a trade', () => {
     const ingest = await openFollowed()
     await play(ingest, [
       [pushed({ block: 101 }), 'buy 1.5 at 324.90438933 preconfirmed'],
-      [sealedEventOfLogs(101, [bought({ block: 101 }, undefined, 330)], { addresses: everything }), 'amend pool_price, seal trade'],
+      [
+        sealedEventOfLogs(101, [bought({ block: 101 }, undefined, 330)], { addresses: everything }),
+        'amend pool_price, quote 330.0 in 101, seal trade',
+      ],
     ])
   })
 
@@ -209,7 +79,7 @@ describe('a trade', () => {
       [pushed({ block: 101 }), ''],
       [
         sealedEventOfLogs(101, [bought({ block: 101 }, 480, 320)], { addresses: everything }),
-        'amend currency_amount,price,pool_price,basis_bps, seal trade',
+        'amend currency_amount,price,pool_price,basis_bps, quote 320.0 in 101, seal trade',
       ],
     ])
   })
@@ -245,5 +115,84 @@ describe('a trade', () => {
     ]
     expect(await ingest.publish(transactionEvent(logs))).toEqual([])
     expect(ingest.counts).toEqual({ repeated: 0, unlisted: 0, unreadable: 1 })
+  })
+
+  it('leaves no quote if a later one of its block did, until that one is retracted', async () => {
+    const ingest = await openFollowed()
+    const [early, late] = [bought({ block: 101, index: 5 }, 480, 320), bought({ block: 101, index: 20 }, 495, 330)]
+    await play(ingest, [
+      [transactionEvent([late]), 'buy 1.5 at 330 preconfirmed, quote 330.0 in 101'],
+      [sealedEventOfLogs(101, [early, late], { addresses: everything }), 'buy 1.5 at 320 sealed late, seal trade+trade'],
+      [{ type: 'reorg', from: 101 }, ''],
+      [sealedEventOfLogs(101, [early], { addresses: everything, hash: blockHash(7) }), 'retract trade reorg, seal trade'],
+      [read(reading(320)), 'quote 320.0 in 100'],
+    ])
+  })
+
+  it('is newer than a reading of a block before it, and than none', async () => {
+    const ingest = await openFollowed()
+    await play(ingest, [
+      [pushed({ block: 101 }, 495, 330), 'buy 1.5 at 330 preconfirmed, quote 330.0 in 101'],
+      [read(reading(324.9)), ''],
+      [read(refused), ''],
+      [read({ kind: 'unreadable', reason: 'no answer' }), 'quote null in 100'],
+    ])
+  })
+
+  it('is not made of a swap of a pool manager that the pool emits', async () => {
+    const ingest = await openFollowed()
+    const [, sender = ''] = bought({ block: 101 }).topics
+    const words = [1n, 1n, 2n ** 96n, 1n, 1n, 1n].map((value) => value.toString(16).padStart(64, '0'))
+    const topics = [
+      toEventSelector('Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)'),
+      blockHash(3),
+      sender as Hex,
+    ] as const
+    expect(await ingest.publish(transactionEvent([{ ...bought({ block: 101 }), topics, data: `0x${words.join('')}` }]))).toEqual([])
+    expect(ingest.counts).toEqual({ repeated: 0, unlisted: 0, unreadable: 1 })
+  })
+})
+
+describe('the last trade', () => {
+  const lastOf = ({ state }: Awaited<ReturnType<typeof openFollowed>>) => {
+    const last = state.lastTrades.get(APPLE as Hex)
+    return last && `${last.raw} ${last.stage} in ${last.block.number} ${last.block.hash}`
+  }
+  const first = bought({ block: 101 })
+  const sealedFirst = `150000000 sealed in 101 ${blockHash(101)}`
+
+  it('is sealed with its block, and again with the block that replaces it', async () => {
+    const ingest = await openFollowed()
+    await ingest.publish(transactionEvent([first]))
+    expect(lastOf(ingest)).toBe('150000000 preconfirmed in 101 null')
+    await ingest.publish(sealedEventOfLogs(101, [first], { addresses: everything }))
+    expect(lastOf(ingest)).toBe(sealedFirst)
+    await ingest.publish({ type: 'reorg', from: 101 })
+    await ingest.publish(sealedEventOfLogs(101, [first], { addresses: everything, hash: blockHash(7) }))
+    expect(lastOf(ingest)).toBe(`150000000 sealed in 101 ${blockHash(7)}`)
+  })
+
+  it.each<[string, readonly Log[], string]>([
+    ['retracted', [], sealedFirst],
+    ['a transfer after all', [transfer({ block: 102, index: 3 }, 7n)], sealedFirst],
+    [
+      'sealed after a later one that was missed',
+      [bought({ block: 102, index: 3 }), bought({ block: 102, index: 9 })],
+      `150000000 sealed in 102 ${blockHash(102)}`,
+    ],
+  ])('is the one before if it is %s', async (_, logs, told) => {
+    const ingest = await openFollowed()
+    await ingest.publish(transactionEvent([first]))
+    await ingest.publish(sealedEventOfLogs(101, [first], { addresses: everything }))
+    await ingest.publish(pushed({ block: 102, index: 3 }))
+    await ingest.publish(sealedEventOfLogs(102, logs, { addresses: everything }))
+    expect(lastOf(ingest)).toBe(told)
+  })
+
+  it('may be a transfer before its block is sealed', async () => {
+    const ingest = await openFollowed()
+    await ingest.publish(transactionEvent([transfer({ block: 101, index: 0 }, 7n)]))
+    await ingest.publish(sealedEventOfLogs(101, [first], { addresses: everything }))
+    expect(lastOf(ingest)).toBe(sealedFirst)
   })
 })
