@@ -3,7 +3,7 @@ import { typesOfKind, type UpdateType } from '../protocol/updates.ts'
 import { isMessageType, type JsonSchema, messageTypes, namedSchemas } from './json-schemas.ts'
 
 const REF_PREFIX = '#/'
-const factTypes = typesOfKind('movement', 'event', 'change')
+const factTypes = typesOfKind('movement', 'trade', 'event', 'change')
 const onChainFields = ['key', 'stage', 'late', 'block', 'tx']
 /** The fields of the Read API's record. The relay does not check records, so each field is optional. */
 const recordFields = {

@@ -145,6 +145,7 @@ class StockBook implements Book {
     // The snapshot already includes the effect of each message up to `as_of`.
     if (isNotAfter(update.id, entry.asOf)) return
     if (update.symbol !== entry.state.symbol) this.#change(entry, { symbol: update.symbol })
+    this.#applyToLastTrade(entry, update)
     this.#applyToState(entry, update.type === 'amend' ? update.update : update)
   }
 
@@ -154,17 +155,6 @@ class StockBook implements Book {
         return this.#change(entry, { nav: content.nav })
       case 'quote':
         return this.#change(entry, withQuote(entry.state.quotes, content))
-      case 'trade': {
-        const { last_trade: last } = entry.state
-        if (!last || content.block.number >= last.block.number) this.#change(entry, { last_trade: content })
-        return
-      }
-      case 'seal': {
-        const { last_trade: last } = entry.state
-        if (last && content.keys.includes(last.key))
-          this.#change(entry, { last_trade: { ...last, stage: 'sealed', block: content.block } })
-        return
-      }
       case 'venue': {
         const others = entry.state.venues.filter(({ venue }) => venue.pool !== content.venue.pool)
         return this.#change(entry, { venues: content.change === 'followed' ? [...others, content] : others })
@@ -183,17 +173,29 @@ class StockBook implements Book {
         if (content.change === 'delisted') this.#entries.delete(entry.state.address)
         return
       case 'retract':
-        if (content.key === entry.state.last_trade?.key)
-          this.#change(entry, { last_trade: entry.state.trades.find(isTrade) ?? null })
         if (content.key === entry.scheduledBy) this.#change(entry, { scheduled: null })
         else if (content.restored) this.#change(entry, content.restored)
     }
   }
 
+  #applyToLastTrade(entry: BookEntry, update: Update): void {
+    const { last_trade: last, trades } = entry.state
+    const fact = update.type === 'amend' ? update.update : update
+    const isLast = 'key' in fact && fact.key === last?.key
+    if (fact.type === 'trade') {
+      if (!last || isLast || isLater(fact, last)) this.#change(entry, { last_trade: fact })
+      // It was retracted, or is no trade after all.
+    } else if (isLast)
+      this.#change(entry, { last_trade: trades.filter(isTrade).sort((a, b) => (isLater(a, b) ? -1 : 1))[0] ?? null })
+    else if (update.type === 'seal' && last && update.keys.includes(last.key))
+      this.#change(entry, { last_trade: { ...last, stage: 'sealed', block: update.block } })
+  }
+
   #applyToFacts(entry: BookEntry, list: 'movements' | 'trades', update: Update): void {
     const facts: readonly (MovementState | TradeState)[] = entry.state[list]
+    const isOther = ({ type }: { readonly type: string }) => (type === 'trade') !== (list === 'trades')
     if ('shares' in update) {
-      if ((update.type === 'trade') !== (list === 'trades')) return
+      if (isOther(update)) return
       const others = facts.filter(({ key }) => key !== update.key)
       // A message that was lost on the way, or is read from the history, follows messages with greater positions.
       const at = others.findIndex(({ id }) => (comparePositions(id, update.id) ?? 0) <= 0)
@@ -203,6 +205,8 @@ class StockBook implements Book {
     }
     const keys = followedKeys(update)
     if (!facts.some(({ key }) => keys.includes(key))) return
+    if (update.type === 'amend' && isOther(update.update))
+      return this.#change(entry, { [list]: facts.filter(({ key }) => key !== update.key) })
     const change =
       update.type === 'seal' ? { block: update.block } : update.type === 'amend' && 'shares' in update.update && update.update
     this.#change(entry, {
@@ -245,6 +249,10 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   last_trade: null,
   venues: [],
 })
+
+/** Compares the places of two trades on the chain. */
+const isLater = (a: Placed, b: Placed): boolean => (a.block.number - b.block.number || a.tx.log_index - b.tx.log_index) > 0
+type Placed = Pick<TradeMessage, 'block' | 'tx'>
 
 const isTrade = (trade: TradeState): trade is TradeMessage => trade.stage !== 'retracted'
 

@@ -248,3 +248,48 @@ it('a stock has the newest quote of each pool, the deepest with a price first', 
   ])
   expect(stock?.quote).toBe(stock?.quotes[0])
 })
+
+describe('the trades of a stock', () => {
+  const trade = (nth: number, more: object = {}) => ({
+    ...{
+      type: 'trade',
+      key: `k${nth}`,
+      stage: 'preconfirmed',
+      shares: '1',
+      tx: { log_index: nth },
+      block: { number: 5, hash: null },
+    },
+    ...more,
+  })
+  const inBlock4 = { stage: 'sealed', block: { number: 4, hash: '0x4' } }
+  const amend = (update: { readonly key: string }) => ({ type: 'amend', key: update.key, fact_type: 'trade', changed: [], update })
+
+  it.each<[string, readonly object[], last: string, trades: readonly string[]]>([
+    ['stay in chain order where one is late', [trade(20), trade(5, { stage: 'sealed' })], 'k20 preconfirmed', ['k5', 'k20']],
+    ['stay in chain order where one is amended', [trade(5), trade(20), amend(trade(5))], 'k20 preconfirmed', ['k20', 'k5']],
+    ['end with an amended one', [trade(5), amend(trade(5, { shares: '2' }))], 'k5 preconfirmed', ['k5']],
+    ['are sealed with their block', [trade(5), seal('k5', inBlock4.block)], 'k5 sealed', ['k5']],
+    ['lose one that is a transfer after all', [trade(5), amend(transfer('k5'))], 'null', []],
+    [
+      'lose the last one',
+      [trade(20), trade(9, inBlock4), trade(30), retract('trade', null, 'k30')],
+      'k20 preconfirmed',
+      ['k30', 'k9', 'k20'],
+    ],
+    ['begin with that of the snapshot', [snapshotOf('A', A, 'e.10', { last_trade: trade(7) }), seal('k7')], 'k7 sealed', []],
+  ])('%s', (_, messages, last, keys) => {
+    const { last_trade, trades = [] } = bookOf(...messages).get('A') ?? {}
+    expect(last_trade ? `${last_trade.key} ${last_trade.stage}` : 'null').toBe(last)
+    expect(trades.map(({ key }) => key)).toEqual(keys)
+  })
+
+  it('come from the pools that are followed', () => {
+    const venue = (pool: string, change: string) => next({ type: 'venue', change, venue: { pool }, from_block: 5, reason: null })
+    const stocks = bookOf(snapshotOf('A', A, 'e.10', { venues: [{ venue: { pool: '0x1' }, from_block: 3 }] }))
+    const followed = () => stocks.get('A')?.venues.map(({ venue: { pool }, from_block }) => `${pool} from ${from_block}`)
+    stocks.apply(venue('0x2', 'followed'))
+    expect(followed()).toEqual(['0x1 from 3', '0x2 from 5'])
+    stocks.apply(venue('0x1', 'dropped'))
+    expect(followed()).toEqual(['0x2 from 5'])
+  })
+})
