@@ -56,5 +56,8 @@ export const plantedTradeBugs: Readonly<Record<string, ModifyInputs>> = {
     const moved = new Set(drafts.flatMap((draft) => ('memo' in draft ? [`${draft.tx.hash} ${draft.address}`] : [])))
     return drafts.filter((draft) => !isTrade(draft) || moved.has(`${draft.tx.hash} ${draft.address}`))
   }),
+  'a pool that is dropped is not announced': alterWrites((drafts) =>
+    drafts.filter((draft) => draft.type !== 'venue' || draft.change !== 'dropped'),
+  ),
   'a price is rounded twice': alterTrades((trade) => ({ ...trade, price: roundedTwice(trade) })),
 }
