@@ -20,9 +20,9 @@ export function subjectOf(
   // The event of a pool manager, from a contract that is itself a pool.
   if (ofPool.length === 0) return poolId !== null && venuesOfPool(venues, log.address).length > 0 ? 'unreadable' : 'unlisted'
   if (decoded.event !== 'Swap') return isSwapTopic(log.topics[0]) ? 'unreadable' : null
-  // A published trade stays one of its token, whatever the settings say by now.
-  const published = ledger.find(log.blockNumber, log.key)?.draft
-  const isPublished = ({ pool }: Venue) => published?.type === 'trade' && published.address === pool.token
-  const venue = ofPool.find(isPublished) ?? ofPool.find(isFollowed)
+  // In a block with published trades of a pool all its trades are of their token, whatever the settings say by now.
+  const isPublished = ({ pool }: Venue) => ledger.hasFactOf(pool.id, log.blockNumber, pool.token)
+  const [only, another] = ofPool
+  const venue = only && !another && isFollowed(only) ? only : (ofPool.find(isPublished) ?? ofPool.find(isFollowed))
   return venue ? { token: venue.pool.token, venue, isFollowed: isFollowed(venue) } : 'unlisted'
 }

@@ -88,8 +88,10 @@ export class Ledger implements OpenKeys {
     return this.#blocks.get(block)?.seals.get(address)?.startsWith(hash) === true
   }
 
-  hasFactOf(contract: Hex, block: number): boolean {
-    return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(({ draft }) => contractOf(draft) === contract)
+  /** Whether a block has published facts of a contract. `token`: only those about this token count. */
+  hasFactOf(contract: Hex, block: number, token?: Hex): boolean {
+    const isOf = ({ draft }: PublishedFact) => contractOf(draft) === contract && (token === undefined || draft.address === token)
+    return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(isOf)
   }
 
   /** Whether a pre-confirmed log may be published: a new key, in an unsettled block not far ahead, below the limit of open keys. */

@@ -176,11 +176,9 @@ function listedLogsOf(state: IngestState, block: DecodedBlock) {
     }
     const subject = subjectOf(state, decodedLog)
     if (typeof subject === 'string') counts[subject] += 1
-    else if (subject) {
-      const isPublished = () => (subject.venue ? ledger.find(block.number, log.key) : ledger.hasFactOf(log.address, block.number))
-      if (subject.isFollowed || isPublished()) listed.push({ decodedLog, subject })
-      else counts.unlisted += 1
-    }
+    else if (subject && (subject.isFollowed || ledger.hasFactOf(subject.venue?.pool.id ?? log.address, block.number)))
+      listed.push({ decodedLog, subject })
+    else if (subject) counts.unlisted += 1
   }
   const parts = block.parts.filter(({ address }) => isListed(state, address, block.number))
   counts.unlisted += block.parts.length - parts.length

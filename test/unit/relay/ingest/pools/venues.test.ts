@@ -90,13 +90,16 @@ describe('a pool', () => {
     ])
   })
 
-  it('settles the open trades alone once it is dropped', async () => {
+  it('has no other trades once it is dropped than those of the blocks with open ones', async () => {
     const ingest = await openFollowed()
     await ingest.publish(pushed({ block: 101 }))
     const without = await ingest.restart({ worth: settingsOf() })
     await without.publish(listEvent(apple()))
     const logs = [bought({ block: 101 }), bought({ block: 101, index: 3 })]
-    expect(await without.publish(sealedEventOfLogs(101, logs, { addresses: everything }))).toEqual(['seal trade'])
+    expect(await without.publish(sealedEventOfLogs(101, logs, { addresses: everything }))).toEqual([
+      ...['buy 1.5 at 324.90438933 sealed late', 'seal trade+trade'],
+    ])
+    expect(await without.publish(sealedEventOfLogs(102, [bought({ block: 102 })], { addresses: everything }))).toEqual([])
   })
 
   it('keeps its published trades when the settings give it to another token', async () => {
@@ -115,8 +118,10 @@ describe('a pool', () => {
     const addresses = [...everything, TESLA as Hex]
     expect(await moved.publish(sealedEventOfLogs(101, [first], { addresses }))).toEqual([])
     expect(await moved.publish(sealedEventOfLogs(102, [second, bought({ block: 102, index: 5 })], { addresses }))).toEqual([
-      'seal trade',
+      ...['buy 1.5 at 324.90438933 sealed late', 'seal trade+trade'],
     ])
+    const trades = (await ingest.updates()).filter(({ type }) => type === 'trade')
+    expect(trades.map(({ symbol }) => symbol)).toEqual(['AAPLc', 'AAPLc', 'AAPLc'])
   })
 
   it('is followed at once as another kind of pool if its logs are received already', async () => {
