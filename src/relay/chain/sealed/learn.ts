@@ -68,9 +68,8 @@ function takeAnswer(state: SealedState, answer: ReadAnswer, at: number): Learned
     case 'blocks':
       return takeBlocks(state, answer, at)
     case 'confirmed': {
-      const confirmed = forget(state, answer.number)
-      const { disputed } = state
-      return [succeed({ ...confirmed, disputed: disputed === answer.number ? null : disputed }, read, at), []]
+      const disputed = state.disputed === answer.number ? null : state.disputed
+      return [succeed({ ...forget(state, answer.number), disputed }, read, at), []]
     }
     case 'replaced':
       return rollBack({ ...succeed(state, read, at), rolledBackAt: at }, answer.to, answer.lost)
@@ -177,8 +176,7 @@ function scheduleRecheck(state: SealedState, number: number, at: number): Sealed
 }
 
 function resettled(state: SealedState, number: number): SealedState {
-  const incomplete = new Set(state.recheck.incomplete)
-  incomplete.delete(number)
+  const incomplete = new Set([...state.recheck.incomplete].filter((other) => other !== number))
   return { ...state, recheck: { ...state.recheck, incomplete } }
 }
 

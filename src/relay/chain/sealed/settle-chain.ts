@@ -24,9 +24,11 @@ export const settleChain = (options: Options): Observable<ReadAnswer> =>
     const step = async (lane: Lane) => {
       const read = plan(state()).find((planned) => planned.lane === lane)
       if (!read) return null
+      const { filters } = state()
       for (const [index, found] of (await perform(context, state(), read)).entries()) {
-        // Each part gets a turn of the event loop.
+        // Each part gets a turn of the event loop. A page that lacks the logs of a new filter is read again.
         if (index > 0) await wait(0, clock, signal)
+        if (read.what === 'page' && state().filters !== filters) break
         next({ read, ...found })
       }
       const failures = state().failures[lane]
