@@ -31,7 +31,7 @@ const makePool = (
   ...{ token: address, kind, id: hex(40, 0xb3n * 2n ** 152n + BigInt(nth)), manager: null, currency, fee: 3_000, tradesOthers },
 })
 
-export const simulatedPools = [
+const simulatedPools = [
   makePool(1, apple, 'uniswap_v3', cents),
   makePool(2, tesla, 'slipstream', dollars),
   makePool(3, nvidia, 'uniswap_v3', dollars),

@@ -15,7 +15,7 @@ export const POOL: Hex = `0x${'1'.repeat(40)}`
 export const pool: Pool = { token: APPLE as Hex, kind: 'uniswap_v3', id: POOL, manager: null, currency: USDC }
 
 /** The square root of this price of the token, which stands after the currency in the pool. */
-export const rootOf = (price: number): bigint => BigInt(Math.round(Math.sqrt(100 / price) * 2 ** 40)) << 56n
+const rootOf = (price: number): bigint => BigInt(Math.round(Math.sqrt(100 / price) * 2 ** 40)) << 56n
 export const reading = (price: number): Extract<PoolReading, { kind: 'read' }> => ({
   kind: 'read',
   sqrtPriceX96: rootOf(price),
@@ -38,7 +38,7 @@ export const bought = (location: LogPosition, dollars = 487.356584, price = 324.
 export const pushed = (location: LogPosition, ...sale: [number?, number?]) => transactionEvent([bought(location, ...sale)])
 export const everything = [APPLE as Hex, POOL]
 
-export const tell = (update: Update): string => {
+const tell = (update: Update): string => {
   switch (update.type) {
     case 'trade':
       return `${update.side} ${update.amount} at ${update.price} ${update.stage}${update.late ? ' late' : ''}${update.venue.fee_bps === null ? ' for a fee of null' : ''}`
