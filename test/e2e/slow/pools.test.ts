@@ -53,8 +53,9 @@ async function openUniswap() {
     expect(stored.block && { ...stored.block, timestamp: null }).toEqual(called.block && { ...called.block, timestamp: null })
     for (const pool of pools) {
       const reading = called.pools.get(pool)
-      const hasNoFee = pool.kind === 'uniswap_v3' && reading?.kind === 'read'
-      expect(stored.pools.get(pool)).toEqual(hasNoFee ? { ...reading, feeBps: null } : reading)
+      // The storage does not tell the fee and the tokens.
+      const isV3 = pool.kind === 'uniswap_v3' && reading?.kind === 'read'
+      expect(stored.pools.get(pool)).toEqual(isV3 ? { ...reading, feeBps: null, tokens: 'refused' } : reading)
     }
     return called
   }
