@@ -46,9 +46,8 @@ export const contentOf = (fact: FactDraft): string => {
 /** Whether two facts with the same content also agree in the fields that depend on other logs. If not, `amend` publishes them. */
 export function hasSameDetail(a: FactDraft, b: FactDraft): boolean {
   // After other swaps, a swap of these amounts leaves another price of the pool.
-  const isSameSwap = (trade: DraftOf<'trade'>, other: DraftOf<'trade'>) =>
-    trade.pool_price === other.pool_price && trade.venue.fee_bps === other.venue.fee_bps
-  if (a.type === 'trade' && b.type === 'trade' && !isSameSwap(a, b)) return false
+  if (a.type === 'trade' && b.type === 'trade' && (a.pool_price !== b.pool_price || a.venue.fee_bps !== b.venue.fee_bps))
+    return false
   if ('shares' in a && 'shares' in b) return a.multiplier === b.multiplier && a.shares === b.shares
   if (a.type === 'multiplier' && b.type === 'multiplier') return a.previous === b.previous
   return a.type !== 'action' || b.type !== 'action' || a.keys.join() === b.keys.join()

@@ -59,7 +59,10 @@ function publishPart(
       if (mustWait(pendingLog, hasOtherKeys)) continue
       const isMultiplierChanged = applyPendingLog(state, pendingLog.decodedLog, moment)
       const publication = publishLog(state, subject, pendingLog, moment)
-      if (publication) addAll(publications, withTradeQuote(state, publication, pendingLog.decodedLog, moment))
+      // Most logs are no swaps.
+      if (publication && pendingLog.decodedLog.decoded.event === 'Swap')
+        addAll(publications, withTradeQuote(state, publication, pendingLog.decodedLog, moment))
+      else if (publication) publications.push(publication)
       else if (!pendingLog.isKnown) counts.repeated += 1
       if (publication && publication.draft.type !== 'amend') pending = Math.max(log.blockNumber, pending ?? 0)
       // The log may have scheduled a multiplier that is due already.

@@ -124,7 +124,8 @@ function* publishFacts(
   moment: Moment,
 ): Generator<Publication> {
   for (const retraction of settlement.retractions) yield retract(state, retraction, block, moment)
-  const swaps = new Map(decodedLogs.flatMap((log) => (log.decoded.event === 'Swap' ? [[log.log.key, log] as const] : [])))
+  const swaps = new Map<string, DecodedLog>()
+  for (const decodedLog of decodedLogs) if (decodedLog.decoded.event === 'Swap') swaps.set(decodedLog.log.key, decodedLog)
   const withQuote = (publication: Publication, { draft: { key } }: PublishedFact) => {
     const swap = swaps.get(key)
     return swap ? withTradeQuote(state, publication, swap, moment) : [publication]

@@ -1,10 +1,11 @@
 import type { Hex } from '../../../lib/hex.ts'
-import { type Draft, type TradeFields, tradeFields } from '../../../protocol/updates.ts'
+import { type Draft, movementTypes, type TradeFields, tradeFields } from '../../../protocol/updates.ts'
 import type { IngestState } from '../ingest-state.ts'
 
 /** Keeps the last trade of each token: the newest in chain order that is not retracted. */
 export function trackLastTrade(state: IngestState, draft: Draft): void {
-  if (draft.address === null) return
+  // Most updates are movements.
+  if (draft.address === null || movementTypes.has(draft.type)) return
   const last = state.lastTrades.get(draft.address) ?? null
   switch (draft.type) {
     case 'trade':
