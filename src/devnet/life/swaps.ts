@@ -17,7 +17,7 @@ import type { ReadActivity } from './trading-week.ts'
 const SWAP_SHARE = 0.25
 /** Share of the swaps of a pool that are routes, if it has a partner. */
 const ROUTE_SHARE = 0.5
-/** Longest time without a swap in the first pool, at night too, so that whoever follows its token soon sees a trade. */
+/** Longest time without a swap in the first pool while little is traded, so that whoever follows its token soon sees one. */
 const STEADY_MS = 6_000
 
 type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number; activityAt: ReadActivity }
@@ -45,8 +45,11 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
     blockStartMs(cycle * CYCLE_BLOCKS + 1 + Math.floor(flashblock / flashblocksPerBlock))
   const rootAfter = (cycle: number, swap: ScheduledSwap): bigint =>
     rootOfPrice(swap.pool, readPrice(swap.pool, timeOf(cycle, swap), `${cycle} ${swap.index}`))
-  const happens = (cycle: number, swap: ScheduledSwap): boolean =>
-    swap.isLast || swap.isSteady || seededRandom(seed, 'swap happens', cycle, swap.index)() < activityAt(timeOf(cycle, swap))
+  // While most is traded nobody has to wait for a swap.
+  const happens = (cycle: number, swap: ScheduledSwap): boolean => {
+    const activity = activityAt(timeOf(cycle, swap))
+    return swap.isLast || (swap.isSteady ? activity < 1 : seededRandom(seed, 'swap happens', cycle, swap.index)() < activity)
+  }
   /** Nonce and ether of the trader before a swap. They count omitted swaps too, whose number is unknown without a replay. */
   const traderValues = (cycle: number, index: number) => {
     const count = cycle * schedule.length + index

@@ -30,7 +30,7 @@ export function describe(message: Message): string {
     case 'gap':
       return message.backfill ?? message.through
     // @ts-expect-error There is no such message.
-    case 'trade':
+    case 'split':
       return ''
     default:
       return message.type
