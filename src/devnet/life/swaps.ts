@@ -17,7 +17,8 @@ import type { ReadActivity } from './trading-week.ts'
 const SWAP_SHARE = 0.25
 /** Share of the swaps of a pool that are routes, if it has a partner. */
 const ROUTE_SHARE = 0.5
-/** Longest time without a swap in the first pool while little is traded, so that whoever follows its token soon sees one. */
+/** The pool in which somebody trades all the time, so that whoever follows AAPLc soon sees a swap; and the longest pause. */
+const isSteady = ({ symbol, kind }: DevnetPool): boolean => symbol === 'AAPLc' && kind === 'slipstream'
 const STEADY_MS = 6_000
 
 type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number; activityAt: ReadActivity }
@@ -124,7 +125,7 @@ const drawSchedule = (
   ).flat()
   const step = Math.max(1, Math.floor(STEADY_MS / blockMs)) * flashblocksPerBlock
   const steady = liquidPools
-    .slice(0, 1)
+    .filter(isSteady)
     .flatMap((pool) => Array.from({ length: Math.ceil(flashblocks / step) }, (_, nth) => swapOf(pool, nth * step, true)))
   const swaps = [...atLeast, ...more, ...steady].toSorted((left, right) => left.flashblock - right.flashblock)
   const lastIndexes = new Map(swaps.map(({ pool }, index) => [pool, index]))
