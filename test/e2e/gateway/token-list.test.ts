@@ -162,7 +162,18 @@ describe('one token', () => {
   })
 
   it('has the fields of a snapshot from symbol on and then last, in this order', async () => {
-    const state = ['multiplier', 'multiplier_source', 'scheduled', 'paused', 'supply', 'nav', 'quote', 'session']
+    const state = [
+      'multiplier',
+      'multiplier_source',
+      'scheduled',
+      'paused',
+      'supply',
+      'nav',
+      'quote',
+      'last_trade',
+      'venues',
+      'session',
+    ]
     const { json } = await fetchToken(shared().url, 'AAPLc')
     expect(Object.keys(Object(json))).toEqual(['symbol', 'address', 'as_of', 'token', 'token_warnings', ...state, 'last'])
   })
