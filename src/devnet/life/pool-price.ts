@@ -14,7 +14,7 @@ const SLOW_PERIOD_MS = 31 * 60_000
 /** Greatest deviation that a swap leaves, at the open and the close of the market. The power makes most deviations small. */
 const SWAP_PREMIUM = 0.0035
 const SWAP_POWER = 7
-/** Share of the quick waves of the reference value that pools follow when nobody trades. */
+/** Share of the quick waves of the reference value that pools follow without any trading. */
 const LEAST_FOLLOWED = 0.1
 /** Number of decimals that the price needs to keep all digits of a double. */
 const PRICE_DIGITS = 10

@@ -17,8 +17,9 @@ import type { ReadActivity } from './trading-week.ts'
 const SWAP_SHARE = 0.25
 /** Share of the swaps of a pool that are routes, if it has a partner. */
 const ROUTE_SHARE = 0.5
-/** The pool in which somebody trades all the time, so that whoever follows AAPLc soon sees a swap; and the longest pause. */
+/** Whether a pool trades at night too, so that a client of AAPLc soon receives a swap. */
 const isSteady = ({ symbol, kind }: DevnetPool): boolean => symbol === 'AAPLc' && kind === 'slipstream'
+/** Longest pause between two swaps of such a pool. */
 const STEADY_MS = 6_000
 
 type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number; activityAt: ReadActivity }
@@ -46,7 +47,7 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
     blockStartMs(cycle * CYCLE_BLOCKS + 1 + Math.floor(flashblock / flashblocksPerBlock))
   const rootAfter = (cycle: number, swap: ScheduledSwap): bigint =>
     rootOfPrice(swap.pool, readPrice(swap.pool, timeOf(cycle, swap), `${cycle} ${swap.index}`))
-  // While most is traded nobody has to wait for a swap.
+  // At the busiest times the other swaps of the pool suffice.
   const happens = (cycle: number, swap: ScheduledSwap): boolean => {
     const activity = activityAt(timeOf(cycle, swap))
     return swap.isLast || (swap.isSteady ? activity < 1 : seededRandom(seed, 'swap happens', cycle, swap.index)() < activity)

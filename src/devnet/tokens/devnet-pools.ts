@@ -32,8 +32,7 @@ type PoolRow = readonly [symbol: string, kind: DevnetPool['kind'], fee: number, 
 // The last 14 bits of the address of a hooks contract say when the manager calls it: here after each swap.
 const swapHooks: Hex = '0x5afe7e57000000000000000000000000000c0040'
 
-// `depth` is the amount in dollars that raises the price by 1 %. One pool is thin, one is empty. With more than these, the
-// relay's first reading of all pools would be a batch of over 100 requests, which nodes refuse.
+// `depth` is the amount in dollars that raises the price by 1 %. One pool is thin, one is empty.
 const poolRows: readonly PoolRow[] = [
   ['AAPLc', 'uniswap_v3', 3_000, 10_000],
   ['AAPLc', 'uniswap_v4', 500, 12_000],

@@ -11,7 +11,7 @@ const FEE_UNIT = 1_000_000n
 
 type Swapped = { trader: Hex; before: bigint; after: bigint; liquidity: bigint; received: bigint }
 
-/** The event of a swap that changed the root of a pool's price. `received` is what the pool received of the token, or negative. */
+/** Makes the event of a swap that changed the root of a pool's price. `received` is the token's amount, below zero if the pool sent it. */
 export const swapLog = (pool: DevnetPool, { trader, before, after, liquidity, received }: Swapped): EmittedLog => {
   const currency = currencyReceived(pool, before, after)
   const inOrder = isTokenFirst(pool) ? [received, currency] : [currency, received]

@@ -14,7 +14,7 @@ const BLOCKS_OF_FAULT = 4
 
 const contentOf = ({ log, token, paid }: Swap): string => [log.transactionHash, token, paid].join()
 
-/** What a reorganisation did to a swap, and what the tape should say of its key. */
+/** Returns the fate of a swap in a reorganisation, and the retract of its key that the tape should have. */
 function fateOf(old: Swap, chain: readonly Swap[]) {
   const same = chain.find(({ key }) => key === old.key)
   if (same) return { fate: contentOf(same) === contentOf(old) ? 'kept' : 'changed', reason: null, replacedBy: null }

@@ -49,14 +49,14 @@ export type UniswapPool = Pick<Pool, 'kind' | 'id' | 'manager'> & {
   readonly tickSpacing: number
   mint(lower: number, upper: number, liquidity: bigint): Promise<boolean>
   burn(lower: number, upper: number, liquidity: bigint): Promise<boolean>
-  /** A negative amount is what the pool has to give. */
+  /** A negative amount is an exact output. */
   swap(zeroForOne: boolean, amount: bigint, limit: bigint): Promise<boolean>
   /** The transaction of such a swap, not sent. */
   swapCall(zeroForOne: boolean, amount: bigint, limit: bigint): { readonly to: Hex; readonly data: Hex }
   state(): Promise<ContractState>
 }
 
-/** Uniswap's contracts, tokens in the order of their addresses, and who trades with them. Pools are of the first two unless told. */
+/** Deploys Uniswap's contracts, tokens in the order of their addresses, and a trader. By default a pool has the first two tokens. */
 export async function deployUniswap(anvil: Anvil, tokenCount = 2) {
   const chain = new Chain(anvil)
   await anvil.rpc('evm_setBlockGasLimit', GAS)

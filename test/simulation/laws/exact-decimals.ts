@@ -4,5 +4,5 @@ export function decimalText(units: bigint, scale: number): string {
   return `${digits.slice(0, -scale)}.${digits.slice(-scale)}`.replace(/\.?0+$/, '')
 }
 
-/** The same from a number with 18 decimals. */
+/** An exact decimal as published, from a number with 18 decimals. */
 export const wadText = (wad: bigint): string => decimalText(wad, 18)

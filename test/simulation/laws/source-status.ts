@@ -177,7 +177,7 @@ export class SourceStatusLaw implements Law {
       if (update.type === 'retract' && update.replaced_by?.startsWith(`${update.block.number}-`)) replacing.add(update.replaced_by)
       if (isFact(update) && update.stage === 'preconfirmed') this.#receivedAt = clock.elapsedMs
       if (isFact(update) && update.stage === 'sealed') this.#checkLate(update, replacing.has(update.key))
-      // The relay subscribes anew for one token or pool more or less, so its evidence starts anew.
+      // With one token or pool more or less, the relay subscribes again, and its evidence starts again.
       if (update.type === 'venue' || (update.type === 'token' && update.change !== 'changed')) this.#receivedAt = clock.elapsedMs
       if (update.type === 'hole') this.#unread.push(update.blocks)
       if (update.type !== 'status') continue

@@ -52,7 +52,7 @@ export const tradeText = ({ address, side, raw, currency_amount, sender, recipie
 
 const textOf = (token: string, content: readonly unknown[]): string => `${token} trade ${content.join(' ')}`
 
-/** What is wrong with the numbers of a trade that its log, its NAV and the decimals decide; null if nothing is. */
+/** Names the first wrong number of a trade, by its log, its NAV and the decimals; null if all are right. */
 export function findTradeError(trade: Trade, log: PlacedLog): string | null {
   const swap = swapOf(log)
   const decimals = tokenAt(trade.address)?.decimals
