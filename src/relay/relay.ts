@@ -4,6 +4,7 @@ import { openSteadyClock, schedulerOn } from '../lib/steady-clock.ts'
 import { nextTurn } from '../lib/turns.ts'
 import type { Update } from '../protocol/updates.ts'
 import { EndpointPool } from './chain/rpc/endpoint-pool.ts'
+import { turnsInOrder } from './chain/rpc/limited-requests.ts'
 import { sharedSourceOptions } from './chain/source/shared-source-options.ts'
 import type { ChainEvent } from './chain/source/source.ts'
 import type { Config } from './config/config.ts'
@@ -182,6 +183,7 @@ async function openWriting(context: RelayContext, onChainEvent: (event: ChainEve
     chain,
     log,
     ...ports,
+    untilItsTurn: turnsInOrder(ports.clock),
     onAnswer: (endpoint, seconds, error) => {
       metrics.countUpstreamRequest(endpoint, seconds, error)
       if (error !== null) log('upstream_request_failed', { endpoint, error, seconds })

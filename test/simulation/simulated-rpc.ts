@@ -1,5 +1,12 @@
 import { ChainIdentity } from '../../src/relay/chain/rpc/chain-identity.ts'
-import { EndpointPool, type Exchange, type RequestBatchFn, type RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
+import {
+  EndpointPool,
+  type Exchange,
+  type RequestBatchFn,
+  type RequestFn,
+  type UntilItsTurn,
+} from '../../src/relay/chain/rpc/endpoint-pool.ts'
+import { turnsInOrder } from '../../src/relay/chain/rpc/limited-requests.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { IngestInputs } from '../../src/relay/ingest/open-ingest.ts'
 import { waitOn } from '../support/virtual-time.ts'
@@ -72,11 +79,14 @@ export class SimulatedRpc {
   readonly #pendingRequests = new Set<{ readonly signal: AbortSignal | undefined; readonly method: string }>()
   /** The endpoints that told the relay that they are of another chain. */
   readonly #named = new Set<SimulatedEndpoint>()
+  /** The relay's own limit per second. */
+  readonly #untilItsTurn: UntilItsTurn
   /** The most requests in flight, and in one second, since they were last read. */
   #peaks = { inFlight: 0, perSecond: 0 }
 
   constructor(options: Options) {
     this.#options = options
+    this.#untilItsTurn = turnsInOrder(options.clock)
   }
 
   /** What one run of the relay asks with. */
@@ -87,7 +97,10 @@ export class SimulatedRpc {
       return { request: this.requestOfFirst, requestBatch: this.#requestBatchOfFirst, confirmChain: () => Promise.resolve() }
     const urls = endpoints.map((_, nth) => `http://endpoint-${nth}`)
     const exchange = (url: string) => this.#exchangeWith(endpoints[urls.indexOf(url)] ?? endpoints[0])
-    return new EndpointPool({ ...{ urls, now, random, log, exchange }, chain: new ChainIdentity(SIMULATED_CHAIN, '') })
+    return new EndpointPool({
+      ...{ urls, now, random, log, exchange, untilItsTurn: this.#untilItsTurn },
+      chain: new ChainIdentity(SIMULATED_CHAIN, ''),
+    })
   }
 
   readonly requestOfFirst: RequestFn = async (method, params, signal) => {
@@ -109,6 +122,7 @@ export class SimulatedRpc {
     isThrown: (failure: unknown) => boolean,
   ): Promise<readonly RequestOutcome[]> {
     const { clock, endpoints } = this.#options
+    await this.#untilItsTurn(signal)
     const random = this.#countRequest()
     if (clock.elapsedMs < this.#backoffUntil) throw new UpstreamError('unreachable', 'every endpoint failed just now')
     try {

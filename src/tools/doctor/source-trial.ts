@@ -3,6 +3,7 @@ import type { Hex } from '../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
 import { EndpointPool } from '../../relay/chain/rpc/endpoint-pool.ts'
+import { turnsInOrder } from '../../relay/chain/rpc/limited-requests.ts'
 import { sharedSourceOptions } from '../../relay/chain/source/shared-source-options.ts'
 import { type ChainEvent, sourceFromNow } from '../../relay/chain/source/source.ts'
 import type { Config } from '../../relay/config/config.ts'
@@ -36,7 +37,8 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
   const { chainId = null, upstreamRpcUrl } = config.chain
   const chain = new ChainIdentity(chainId, 'CHAIN_ID')
   const shared = { chain, random, log: () => {} }
-  const endpoints = new EndpointPool({ ...shared, urls: upstreamRpcUrl, now: () => clock.now() })
+  const untilItsTurn = turnsInOrder(clock)
+  const endpoints = new EndpointPool({ ...shared, urls: upstreamRpcUrl, now: () => clock.now(), untilItsTurn })
   const events = sourceFromNow({
     ...sharedSourceOptions({ ...shared, config: config.chain, clock }),
     endpoints,

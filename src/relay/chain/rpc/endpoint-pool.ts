@@ -21,6 +21,9 @@ export type RequestBatchFn = (requests: readonly BatchRequest[], signal?: AbortS
 /** Fails if an endpoint that answered since `answeredSince` is of another chain. Asks it unless it was asked after `askedAfter`. */
 export type ConfirmChain = (answers: { readonly answeredSince: number; readonly askedAfter: number }) => Promise<void>
 
+/** Resolves when the next request may be sent. Rejects if the signal aborts before. */
+export type UntilItsTurn = (signal?: AbortSignal) => Promise<void>
+
 /** Forwards one request, and returns the result in the bytes that the node sent. */
 export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, signal?: AbortSignal) => Promise<Buffer>
 
@@ -79,6 +82,8 @@ type Options = Pick<Host, 'now' | 'random' | 'log'> & {
   readonly isEndpointFault?: (error: UpstreamError) => boolean
   /** Called after each request, with the host of its endpoint. */
   readonly onAnswer?: (endpoint: string, seconds: number, failed: UpstreamErrorKind | null) => void
+  /** Awaited before each request to an endpoint, so that repeats and checks count too. By default, nothing is awaited. */
+  readonly untilItsTurn?: UntilItsTurn
   /** Connects to an endpoint; by default over HTTP or WebSocket, as the scheme of the URL says. */
   readonly exchange?: (url: string) => Exchange
 }
@@ -305,6 +310,7 @@ export class EndpointPool {
   }
 
   async #send<T>(endpoint: Endpoint, request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
+    await this.#options.untilItsTurn?.(signal)
     const id = this.#lastId + 1
     const payload = 'batch' in request ? request.batch.map((call, index) => jsonRpc(call, id + index)) : jsonRpc(request, id)
     this.#lastId += 'batch' in request ? request.batch.length : 1

@@ -78,7 +78,7 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     const request = reportRequests(options.request, (type) => requests.next({ type }))
     const node = new ChainReader(request, options.findLog)
     // Settling and backfill share a limit. Polls show whether the node answers, and never wait for that limit.
-    const blocks = new ChainReader(limitedRequests(request, clock), options.findLog)
+    const blocks = new ChainReader(limitedRequests(request), options.findLog)
     const settling = settleChain({ ...options, node: blocks, state: () => progress.sealed, changed: sealedChanged })
     const polling = { ...options, node, progress: () => progress, probes, reconnects }
     return addresses.pipe(

@@ -1,7 +1,18 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { BURST_BOUND, IN_FLIGHT_BOUND, INTERVAL_MS, limitedRequests } from '../../../../../src/relay/chain/rpc/limited-requests.ts'
+import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
+import { type BatchRequest, EndpointPool, type Exchange } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
+import {
+  BURST_BOUND,
+  IN_FLIGHT_BOUND,
+  INTERVAL_MS,
+  limitedRequests,
+  turnsInOrder,
+} from '../../../../../src/relay/chain/rpc/limited-requests.ts'
 import { advanceClock, waitOn } from '../../../../support/virtual-time.ts'
+
+const mostPerSecond = (times: readonly number[]): number =>
+  Math.max(...times.map((at) => times.filter((other) => other >= at - 1_000 && other <= at).length))
 
 describe('limited requests', () => {
   /** A node that answers after this long, and everything that was asked of it. */
@@ -9,7 +20,9 @@ describe('limited requests', () => {
     const clock = new VirtualTimeScheduler(undefined, 1_000)
     const times: number[] = []
     let [inFlight, most] = [0, 0]
-    const request = limitedRequests(async (_method, [block]) => {
+    const untilItsTurn = turnsInOrder(clock)
+    const request = limitedRequests(async (_method, [block], signal) => {
+      await untilItsTurn(signal)
       times.push(clock.now())
       inFlight += 1
       most = Math.max(most, inFlight)
@@ -17,7 +30,7 @@ describe('limited requests', () => {
       inFlight -= 1
       if (block === '0xbad') throw new Error('no')
       return block
-    }, clock)
+    })
     const controller = new AbortController()
     const ask = (block: `0x${string}` = '0x1') => request('eth_getBlockByNumber', [block, false], controller.signal)
     return { clock, times, ask, controller, most: () => most, advance: (ms: number) => advanceClock(clock, ms) }
@@ -39,9 +52,36 @@ describe('limited requests', () => {
     const asked = askTimes(ask, 2_000)
     await advance(10_000)
     await asked
-    const perSecond = times.map((at) => times.filter((other) => other >= at - 1_000 && other <= at).length)
-    expect(Math.max(...perSecond)).toBe(BURST_BOUND + 1_000 / INTERVAL_MS)
+    expect(mostPerSecond(times)).toBe(BURST_BOUND + 1_000 / INTERVAL_MS)
     expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBe((2_000 - BURST_BOUND) * INTERVAL_MS)
+  })
+
+  it('are at most so many in any second, also where each is repeated at a second endpoint, or is part of a refused batch', async () => {
+    const clock = new VirtualTimeScheduler(undefined, 1_000)
+    const times: number[] = []
+    const exchange =
+      (url: string): Exchange =>
+      async (payload) => {
+        times.push(clock.now())
+        await waitOn(clock, 5)
+        const { id, method } = 'id' in payload ? payload : { id: null, method: 'batch' }
+        const isBehind = method === 'eth_getLogs' && url.endsWith('first')
+        const error = isBehind ? { code: -32_000, message: 'header not found' } : { code: -32_600, message: 'no batches' }
+        const answer = isBehind || method === 'batch' ? { error } : { result: '0x64' }
+        return { response: new Response(), body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, ...answer })) }
+      }
+    const { request, requestBatch } = new EndpointPool({
+      ...{ urls: ['http://first', 'http://second'], chain: new ChainIdentity(100, 'CHAIN_ID') },
+      ...{ now: () => clock.now(), random: () => 0.5, log: () => {}, exchange, untilItsTurn: turnsInOrder(clock) },
+    })
+    const blocks = limitedRequests(request)
+    const asked = Array.from({ length: 1_000 }, () => blocks('eth_getLogs', [{ address: [] }]))
+    const batch = Array.from({ length: 1_000 }, (): BatchRequest => ({ method: 'eth_blockNumber', params: [] }))
+    const answers = Promise.all([...asked, requestBatch(batch)])
+    await advanceClock(clock, 10_000)
+    expect((await answers).slice(0, 1_000)).toEqual(Array(1_000).fill('0x64'))
+    expect(times.length).toBeGreaterThan(3_000)
+    expect(mostPerSecond(times)).toBe(BURST_BOUND + 1_000 / INTERVAL_MS)
   })
 
   it('begin without a delay after a pause', async () => {
