@@ -61,6 +61,7 @@ export const logLines = {
   pools_unreadable: repeated('pools cannot be read'),
   swaps_unreadable: repeated('swaps of pools have another layout than those of their kind of pool, and are not published'),
   pool_unlisted: repeated('POOLS names a token that is not listed'),
+  pool_repeated: repeated('POOLS names a pool twice, and the first name applies'),
   // The token list
   list_read: info('the token list was read'),
   list_unreadable: repeated('the token list cannot be read, and the last one stays in use'),

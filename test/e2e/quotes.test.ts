@@ -48,6 +48,8 @@ describe.each([
     expect(Number(quote.basis_bps)).toBeCloseTo((Number(quote.price) / Number(quote.nav.price) - 1) * 10_000, 1)
     expect(quote.venue).toEqual({ ...before.venue, kind, pool })
     expect(quote.venue.fee_bps).toBe(kind === 'uniswap_v4' ? '5' : calls ? '30' : null)
+    const hooksOf = new Map(listener.messagesOf('quote').map(({ venue }) => [venue.pool, venue.hooks]))
+    expect(hooksOf).toEqual(new Map(devnet.pools.map(({ id, hooks }) => [id, hooks])))
   })
 
   it('is quoted as it is again after a swap that was not sealed', async () => {

@@ -1,6 +1,6 @@
 import { type ReadState, type StateWrite, writeValue } from '../../src/devnet/chain/account-state.ts'
 import { type Hex, toWord } from '../../src/lib/hex.ts'
-import type { PoolSetting } from '../../src/relay/config/pool-settings.ts'
+import type { Pool } from '../../src/relay/chain/pools/pool.ts'
 import { randomHolder, TRANSFER } from './random-transactions.ts'
 import type { SeededRandom } from './seeded-random.ts'
 import { laterToken, listedTokens, type SimulatedToken } from './simulated-tokens.ts'
@@ -8,7 +8,7 @@ import { emit, hex, type Step } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
 
 /** `tradesOthers`: its tokens are not those that the settings name. */
-export type SimulatedPool = PoolSetting & { readonly token: Hex; readonly fee: number; readonly tradesOthers: boolean }
+export type SimulatedPool = Pool & { readonly fee: number; readonly tradesOthers: boolean }
 
 export const SWAP: Hex = '0xc42079f94a6350d7e6235f29174924f928cc2ac818eb64fed8004e115fbcca67'
 const Q96 = 2n ** 96n

@@ -101,7 +101,10 @@ export function isTokenFirst({ token, currency }: Pick<DevnetPool, 'token' | 'cu
 /** Value of the relay's setting POOLS. */
 export const poolsTextOf = (named: readonly DevnetPool[]): string =>
   named
-    .map(({ symbol, currency, kind, id, manager }) => `${symbol}/${currency.symbol}=${kind}:${id}${manager ? `@${manager}` : ''}`)
+    .map(
+      ({ symbol, currency, kind, id, key, manager }) =>
+        `${symbol}/${currency.symbol}=${kind}:${key ?? id}${manager ? `@${manager}` : ''}`,
+    )
     .join(',')
 
 export const quoteTokens: string = `${usdc.symbol}:${usdc.address}:${usdc.decimals}`

@@ -115,7 +115,7 @@ export const settingGroups = {
     ),
     ORACLE_REGISTRY: optional('contract that says whether the price feed of a token is frozen; built in for NETWORK=base', address),
     POOLS: optional(
-      'pools where the tokens trade, for quotes and trades: AAPLc/USDC=uniswap_v3:0x…, slipstream:0x… or uniswap_v4:0x<pool id>@0x<pool manager>, separated by commas; without /… the first of QUOTE_TOKENS; built in for NETWORK=base',
+      'pools where the tokens trade, for quotes and trades: AAPLc/USDC=uniswap_v3:0x…, slipstream:0x…, uniswap_v4:0x<pool id>@0x<pool manager> or uniswap_v4:<fee>/<tick spacing>/<hooks or none>@0x<pool manager> with the fee in hundredths of a basis point, separated by commas; without /USDC the first of QUOTE_TOKENS; built in for NETWORK=base',
       pools,
     ),
     QUOTE_TOKENS: optional(

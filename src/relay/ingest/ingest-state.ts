@@ -4,6 +4,7 @@ import type { Decimal } from '../../protocol/decimal.ts'
 import type { Head } from '../../protocol/fields.ts'
 import type { TradeFields } from '../../protocol/updates.ts'
 import type { Cursor } from '../chain/blocks/sealed-block.ts'
+import type { Pool } from '../chain/pools/pool.ts'
 import type { PoolSetting } from '../config/pool-settings.ts'
 import type { MarketSession } from '../market/market-calendar.ts'
 import type { SealedBlockTime, SourceStatusNote } from '../notes/published-notes.ts'
@@ -67,6 +68,8 @@ export type IngestState = {
   feeds: readonly PriceFeed[]
   feedAddresses: ReadonlySet<Hex>
   readonly quoteSettings: QuoteSettings
+  /** Pool of each setting whose token is known, in the order of the settings. */
+  namedPools: ReadonlyMap<PoolSetting, Pool>
   readonly quotes: Map<Hex, TokenQuotes>
   /** Pools by `venueKey`. Each change makes a new map. */
   venues: Venues

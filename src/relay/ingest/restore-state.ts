@@ -4,6 +4,7 @@ import type { Hex } from '../../lib/hex.ts'
 import { nextTurn } from '../../lib/turns.ts'
 import { Address, Bytes32 } from '../../protocol/fields.ts'
 import type { Draft } from '../../protocol/updates.ts'
+import { poolOf } from '../chain/pools/pool.ts'
 import type { FeedSetting } from '../config/feed-settings.ts'
 import {
   headNote,
@@ -104,6 +105,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     feedAddresses: new Set(aggregatorAddresses(feeds)),
     tokenByFeed: new Map(),
     quoteSettings,
+    namedPools: new Map(),
     ...restoreQuotes(notes, quoteSettings, directory),
     venues: venuesFrom(notes.notes(venueNotes).values()),
     received: [],
@@ -124,9 +126,9 @@ function restoreQuotes(
   const [quotes, changedQuotes] = [new Map<Hex, TokenQuotes>(), new Set<Hex>()]
   for (const [key, stored] of notes.notes(quoteNotes)) {
     const address = key as Hex
-    const ofToken = pools.filter(({ token }) => {
-      const found = directory?.find(token)
-      return found?.kind === 'found' && found.token.address === address
+    const ofToken = pools.flatMap((setting) => {
+      const found = directory?.find(setting.token)
+      return found?.kind === 'found' && found.token.address === address ? [poolOf(setting, address)] : []
     })
     const isKept = ({ venue: { pool, kind, currency } }: TokenQuotes[number]) =>
       ofToken.some((own) => own.id === pool && own.kind === kind && own.currency.address === currency.address)

@@ -28,8 +28,8 @@ export function quoteFrom(
 }
 
 /** Names a pool. Only pools of Uniswap v4 have hooks. */
-export const venueOf = ({ kind, id, currency: { symbol, address } }: Pool, feeBps: string | null): QuoteFields['venue'] => ({
-  ...{ kind, pool: id, fee_bps: feeBps, currency: { symbol, address }, hooks: kind === 'uniswap_v4' ? null : 'none' },
+export const venueOf = ({ kind, id, currency: { symbol, address }, hooks }: Pool, feeBps: string | null): QuoteFields['venue'] => ({
+  ...{ kind, pool: id, fee_bps: feeBps, currency: { symbol, address }, hooks: kind === 'uniswap_v4' ? (hooks ?? null) : 'none' },
 })
 
 export const withNav = (quote: QuoteFields, nav: Nav): QuoteFields => ({ ...quote, ...basisOf(quote.price, nav), nav })

@@ -18,6 +18,8 @@ export const VenueSchema = z.object({
     id: z.union([Address, Bytes32]),
     manager: Address.nullable(),
     currency: z.object({ symbol: z.string(), address: Address, decimals: Decimals }),
+    /** Absent if the settings have no key of the pool. */
+    hooks: z.union([Address, z.literal('none')]).optional(),
   }),
   /** Null if the upstream did not give the fee. */
   feeBps: z.string().nullable(),

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Hex } from '../../lib/hex.ts'
 import { LOGS_RANGE_BOUND } from '../../protocol/json-rpc-methods.ts'
 import { largestPage, shrunkPage } from '../../relay/chain/blocks/page-size.ts'
+import { poolOf } from '../../relay/chain/pools/pool.ts'
 import { poolQueries } from '../../relay/chain/pools/pool-queries.ts'
 import { isSealed, type SealedHeader } from '../../relay/chain/rpc/block-header.ts'
 import { ChainReader } from '../../relay/chain/rpc/chain-reader.ts'
@@ -196,7 +197,7 @@ async function readBatch({ probe, config }: CheckContext): Promise<Outcome> {
 }
 
 const queriesOf = (pool: PoolSetting): number =>
-  Object.keys(poolQueries({ ...pool, token: ANY_ADDRESS }, 'call', { areTokensRight: false, feeBps: null }, 'pending')).length
+  Object.keys(poolQueries(poolOf(pool, ANY_ADDRESS), 'call', { areTokensRight: false, feeBps: null }, 'pending')).length
 
 /** Halves the range until the node answers, as the relay does when it reads missed blocks. */
 async function readLogsRange({ reader, latest, tokens }: CheckContext): Promise<Outcome> {

@@ -70,8 +70,8 @@ function updateQuote(
   read: { readonly pool: Pool; readonly reading: PoolReading; readonly block: Block },
   moment: Moment,
 ): readonly Draft[] {
-  const { poolMinDepth, pools } = state.quoteSettings
-  const order = pools.map(({ id }) => id)
+  const { poolMinDepth } = state.quoteSettings
+  const order = [...state.namedPools.values()].map(({ id }) => id)
   const nav = moment.navOf(token.navReading, token.frozen)
   const quote = quoteFrom(read, { decimals: token.decimals, nav, poolMinDepth })
   const quotes = state.quotes.get(token.address) ?? []

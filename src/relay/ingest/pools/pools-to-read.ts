@@ -3,10 +3,11 @@ import type { Hex } from '../../../lib/hex.ts'
 import { type Movement, movementTypes, type Update } from '../../../protocol/updates.ts'
 import { type Pool, poolAccount } from '../../chain/pools/pool.ts'
 import type { PoolPoller } from '../../chain/pools/pool-poller.ts'
-import type { PoolSetting } from '../../config/pool-settings.ts'
+import { idText, type PoolSetting } from '../../config/pool-settings.ts'
 import type { Host } from '../../host.ts'
 import type { Entry } from '../../tape/tape.ts'
 import type { IngestState } from '../ingest-state.ts'
+import { findNamedPools } from './named-pools.ts'
 
 /** Limit of blocks whose movements to or from pools are remembered. Pools of other blocks wait for the periodic reading. */
 const BLOCKS_BOUND = 1_024
@@ -16,10 +17,8 @@ type Options = Pick<Host, 'log'> & { readonly state: IngestState; readonly polle
 /** Derives from the published updates which pools to read: those of listed tokens whose state may have changed. */
 export class PoolsToRead {
   readonly #options: Options
-  /** Settings whose token was not found. Each is reported once. */
-  readonly #unknown = new Set<PoolSetting>()
-  /** Pool of each setting. It stays while its token is listed, because another token may take its symbol. */
-  readonly #resolved = new Map<PoolSetting, Pool>()
+  /** Settings that name no pool of their own. Each is reported once. */
+  readonly #reported = new Set<PoolSetting>()
   #byAccount: ReadonlyMap<Hex, readonly Pool[]> = new Map()
   readonly #byBlock = new BoundedMap<number, Set<Pool>>(BLOCKS_BOUND)
 
@@ -76,29 +75,20 @@ export class PoolsToRead {
 
   #findPools(): void {
     const { state, poller } = this.#options
-    const pools = state.quoteSettings.pools.flatMap((setting) => {
-      const pool = this.#resolve(setting)
-      return pool && state.tokens.get(pool.token)?.state === 'listed' ? [pool] : []
-    })
+    const named = findNamedPools(state)
+    const pools = [...named.values()].filter(({ token }) => state.tokens.get(token)?.state === 'listed')
     this.#byAccount = Map.groupBy(pools, poolAccount)
     poller.setPools(pools)
+    if (state.listOrder === null) return
+    for (const setting of state.quoteSettings.pools) if (!named.has(setting)) this.#report(setting)
   }
 
-  #resolve(setting: PoolSetting): Pool | undefined {
+  #report(setting: PoolSetting): void {
     const { state, log } = this.#options
-    const { tokens, directory, listOrder } = state
-    const known = this.#resolved.get(setting)
-    if (known && tokens.get(known.token)?.state !== 'delisted') return known
-    const found = directory?.find(setting.token)
-    if (found?.kind !== 'found') {
-      if (listOrder === null || this.#unknown.has(setting)) return undefined
-      this.#unknown.add(setting)
-      log('pool_unlisted', { token: setting.token, pool: setting.id })
-      return undefined
-    }
-    const pool = { ...setting, token: found.token.address }
-    this.#resolved.set(setting, pool)
-    return pool
+    if (this.#reported.has(setting)) return
+    this.#reported.add(setting)
+    const isRepeated = state.directory?.find(setting.token).kind === 'found'
+    log(isRepeated ? 'pool_repeated' : 'pool_unlisted', { token: setting.token, pool: idText(setting.id) })
   }
 }
 

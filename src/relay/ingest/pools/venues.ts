@@ -4,10 +4,10 @@ import type { Draft } from '../../../protocol/updates.ts'
 import { addressSetOf } from '../../chain/logs/log-filter.ts'
 import { type Pool, poolAccount } from '../../chain/pools/pool.ts'
 import type { PoolReading } from '../../chain/pools/pool-queries.ts'
-import type { PoolSetting } from '../../config/pool-settings.ts'
 import { isSamePool, type Venue, venueFields, venueKey, venuesOfPool } from '../../tokens/venue.ts'
 import type { Moment } from '../batch-values.ts'
 import type { IngestState } from '../ingest-state.ts'
+import { openPoolSettings } from './named-pools.ts'
 
 /**
  * Follows a pool once its tokens are known to be the right ones, and drops one that trades other tokens. If the node
@@ -30,9 +30,9 @@ export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading,
   // The settings give the pool to another token now, or say of another kind that it is.
   const replaced = venuesOfPool(state.venues, pool.id).filter((venue) => venue.droppedFor === null && !(isSame && venue === known))
   const drafts = replaced.flatMap((venue) => dropVenue(state, venue, 'settings', moment))
-  const { token, kind, id, manager, currency } = pool
+  const { token, kind, id, manager, currency, hooks } = pool
   // A note of the tape keeps the pool, so it has these fields alone.
-  const noted = { token, kind, id, manager, currency }
+  const noted = { token, kind, id, manager, currency, hooks }
   const venue: Venue = { pool: noted, feeBps: reading.kind === 'read' ? reading.feeBps : null, droppedFor: null, fromBlock: null }
   if (isWrong) return [...drafts, ...dropVenue(state, venue, 'wrong_tokens', moment)]
   setVenue(state, venue)
@@ -66,15 +66,16 @@ export const dropVenuesOf = (state: IngestState, token: Hex, moment: Moment): re
 
 /** Drops the pools that the settings no longer name, and forgets dropped ones of which no trade is published. */
 export function reviewVenues(state: IngestState, moment: Moment): readonly Draft[] {
-  const named = new Map<string, PoolSetting>(state.quoteSettings.pools.map((setting) => [setting.id, setting]))
+  const settingOf = openPoolSettings(state)
   const drafts: Draft[] = []
   for (const venue of state.venues.values()) {
-    const { currency } = named.get(venue.pool.id) ?? {}
+    const { currency, hooks } = settingOf(venue.pool) ?? {}
     if (!currency && venue.droppedFor === null) drafts.push(...dropVenue(state, venue, 'settings', moment))
-    const isCorrected = currency?.address === venue.pool.currency.address && !isDeepStrictEqual(currency, venue.pool.currency)
-    if (isCorrected) setVenue(state, { ...venue, pool: { ...venue.pool, currency } })
+    const isSame = hooks === venue.pool.hooks && isDeepStrictEqual(currency, venue.pool.currency)
+    if (currency?.address === venue.pool.currency.address && !isSame)
+      setVenue(state, { ...venue, pool: { ...venue.pool, currency, hooks } })
   }
-  const isForgotten = ({ pool, droppedFor }: Venue) => (droppedFor === 'settings' || !named.has(pool.id)) && !hasTrades(state, pool)
+  const isForgotten = ({ pool, droppedFor }: Venue) => (droppedFor === 'settings' || !settingOf(pool)) && !hasTrades(state, pool)
   const forgotten = new Set([...state.venues.values()].filter(isForgotten))
   if (forgotten.size > 0) state.venues = new Map([...state.venues].filter(([, venue]) => !forgotten.has(venue)))
   return drafts

@@ -3,7 +3,15 @@ import { describe, expect, it } from 'vitest'
 import type { Nav } from '../../../../src/protocol/fields.ts'
 import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
 import { navAt } from '../../../../src/relay/tokens/nav.ts'
-import { isSameQuote, mainQuote, type QuoteFields, quoteFrom, withNav, withQuote } from '../../../../src/relay/tokens/quotes.ts'
+import {
+  isSameQuote,
+  mainQuote,
+  type QuoteFields,
+  quoteFrom,
+  venueOf,
+  withNav,
+  withQuote,
+} from '../../../../src/relay/tokens/quotes.ts'
 
 const NOW = Date.UTC(2026, 10, 20, 12)
 const BOUND_MS = 93_600_000
@@ -41,6 +49,15 @@ describe('a quote', () => {
     expect(fields).toMatchObject({ state: 'ok', basis: 'premium', block })
     expect(Number(fields.price)).toBeCloseTo(250, 3)
     expect(Math.abs(Number(fields.basis_bps))).toBeLessThan(0.01)
+  })
+
+  it.each<[string, Partial<Pool>, QuoteFields['venue']['hooks']]>([
+    ['of Slipstream', { kind: 'slipstream' }, 'none'],
+    ['of Uniswap v4 by its id', { kind: 'uniswap_v4' }, null],
+    ['of Uniswap v4 by its key', { kind: 'uniswap_v4', hooks: 'none' }, 'none'],
+    ['of Uniswap v4 with hooks', { kind: 'uniswap_v4', hooks: pool.id }, pool.id],
+  ])('of a pool %s says its hooks', (_, fields, hooks) => {
+    expect(venueOf({ ...pool, ...fields }, null).hooks).toBe(hooks)
   })
 
   it.each<[string, Parameters<typeof quote>[0], string]>([

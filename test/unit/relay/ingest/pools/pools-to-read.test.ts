@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
+import { type Pool, poolOf } from '../../../../../src/relay/chain/pools/pool.ts'
 import type { PoolSetting } from '../../../../../src/relay/config/pool-settings.ts'
 import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
 import { PoolsToRead } from '../../../../../src/relay/ingest/pools/pools-to-read.ts'
@@ -12,17 +12,17 @@ import { swap as swapLog, transfer } from '../token-logs.ts'
 const word = (digit: string) => `0x${digit.repeat(64)}` as Hex
 const account = (digit: string) => `0x${digit.repeat(40)}` as Hex
 const currency = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
-const applePool: PoolSetting = { token: 'AAPLc', kind: 'uniswap_v3', id: account('1'), manager: null, currency }
-const teslaPool: PoolSetting = { ...applePool, token: 'tsla', id: account('2') }
-const managed: PoolSetting = { ...applePool, kind: 'uniswap_v4', id: word('3'), manager: account('4') }
+const applePool = { token: 'AAPLc', kind: 'uniswap_v3', id: account('1'), manager: null, currency } satisfies PoolSetting
+const teslaPool = { ...applePool, token: 'tsla', id: account('2') } satisfies PoolSetting
+const managed = { ...applePool, kind: 'uniswap_v4', id: word('3'), manager: account('4') } satisfies PoolSetting
 const settings = [applePool, teslaPool, managed]
 
 /** What is published, and the pools that are read because of it, by their kind and token. */
-const openPools = async () => {
+const openPools = async (pools: readonly PoolSetting[] = settings) => {
   const openedTape = await openTestTape()
   onTestFinished(() => openedTape.close())
   const open = async () => {
-    const quotes = { pools: settings, poolMinDepth: { units: 1n, scale: 0 } }
+    const quotes = { pools, poolMinDepth: { units: 1n, scale: 0 } }
     const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes })
     const calls: string[] = []
     const warnings: unknown[] = []
@@ -33,7 +33,7 @@ const openPools = async () => {
         setPools: (pools) => calls.push(`all: ${pools.map(nameOf).join()}`),
         read: (pools) => calls.push(...[...pools].map(nameOf)),
       },
-      log: (_, detail) => warnings.push(detail),
+      log: (name, detail) => warnings.push([name, detail]),
     })
     const publish = async (...events: readonly IngestEvent[]) => {
       calls.length = 0
@@ -67,7 +67,7 @@ describe('the pools of listed tokens', () => {
     const { publish } = await openPools()
     await publish(...listing)
     const bought = swap(10, applePool.id, account('a'))
-    const sold = swap(11, account('a'), managed.manager ?? account('0'))
+    const sold = swap(11, account('a'), managed.manager)
     expect(await publish(transactionEvent([bought]))).toEqual(['uniswap_v3 of AAPLc'])
     expect(await publish(transactionEvent([sold]))).toEqual(['uniswap_v4 of AAPLc'])
     expect(await publish(sealedEventOfLogs(10, [bought]))).toEqual(['uniswap_v3 of AAPLc'])
@@ -120,6 +120,22 @@ describe('the pools of listed tokens', () => {
     const { publish, warnings } = await openPools()
     await publish(listEvent(apple()), subscribedEvent)
     await publish(listEvent(apple({ name: 'Apple Inc' })))
-    expect(warnings).toEqual([{ token: 'tsla', pool: teslaPool.id }])
+    expect(warnings).toEqual([['pool_unlisted', { token: 'tsla', pool: teslaPool.id }]])
+  })
+
+  it('have the id that follows from their key, and are read once though the settings name them twice', async () => {
+    const key = { fee: 3_000, tickSpacing: 60, hooks: account('5') }
+    const keyed = { ...managed, id: key } satisfies PoolSetting
+    const { id } = poolOf(keyed, APPLE as Hex)
+    const tesla = { ...keyed, token: 'tsla' }
+    const { publish, warnings } = await openPools([keyed, tesla, { ...managed, id }, { ...keyed, token: APPLE }])
+    expect(await publish(...listing)).toEqual(['all: uniswap_v4 of AAPLc,uniswap_v4 of TSLAc'])
+    await publish(listEvent(apple({ name: 'Apple Inc' })))
+    expect(warnings).toEqual([
+      ['pool_repeated', { token: 'AAPLc', pool: id }],
+      ['pool_repeated', { token: APPLE, pool: `3000/60/${key.hooks}` }],
+    ])
+    const sold = swap(10, account('a'), managed.manager)
+    expect(await publish(transactionEvent([sold]))).toEqual(['uniswap_v4 of AAPLc'])
   })
 })

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
+import { type Pool, poolOf } from '../../../../../src/relay/chain/pools/pool.ts'
+import type { PoolSetting } from '../../../../../src/relay/config/pool-settings.ts'
+import { venueNotes } from '../../../../../src/relay/notes/published-notes.ts'
+import { Notes } from '../../../../../src/relay/tape/notes.ts'
+import type { Venue } from '../../../../../src/relay/tokens/venue.ts'
 import { APPLE, apple, TESLA, tesla } from '../../tokens/stock-records.ts'
 import { listEvent, play, sealedEvent, sealedEventOfLogs, transactionEvent } from '../reducer-fixture.ts'
 
@@ -141,5 +145,45 @@ describe('a pool', () => {
     const corrected = await ingest.restart({ worth: settingsOf({ ...pool, currency: { ...USDC, decimals: 8 } }) })
     await corrected.publish(listEvent(apple()), bothReceived)
     expect(await corrected.publish(pushed({ block: 101 }))).toContain('buy 1.5 at 3.24904389 preconfirmed')
+  })
+})
+
+describe('a pool with a key that an older relay followed by its id', () => {
+  const key = { fee: 3_000, tickSpacing: 60, hooks: `0x${'5'.repeat(40)}` } as const
+  const keyed = { ...pool, kind: 'uniswap_v4', manager: `0x${'4'.repeat(40)}`, id: key } as const satisfies PoolSetting
+  const { id, hooks } = poolOf(keyed, APPLE as Hex)
+  const restartWith = async (...settings: readonly PoolSetting[]) => {
+    const ingest = await openFollowed()
+    await ingest.publish(listEvent(apple(), tesla()))
+    const { tape } = ingest.openedTape
+    const venue: Venue = { pool: { ...keyed, token: APPLE as Hex, id }, feeBps: '30', droppedFor: null, fromBlock: 90 }
+    const notes = new Notes().set(venueNotes.at(APPLE), [venue])
+    await tape.writer.append({ first: tape.next, updates: [], notes, keepAfter: 0 })
+    const { publish } = await ingest.restart({ worth: settingsOf(...settings) })
+    return { publish, hooksNow: () => tape.notes.note(venueNotes.at(APPLE))?.map(({ pool }) => pool.hooks) }
+  }
+
+  it.each<[string, readonly PoolSetting[], told: readonly string[], hooks: readonly unknown[]]>([
+    ['its id', [{ ...keyed, id }], [], [undefined]],
+    ['its key', [keyed], [], [hooks]],
+    ['its key and a symbol', [{ ...keyed, token: 'aapl' }], [], [hooks]],
+    ['its key and a symbol that is unknown now', [{ ...keyed, token: 'APPL' }], [], [hooks]],
+    ['its key and another token', [{ ...keyed, token: 'TSLAc' }], ['dropped from 101 settings'], []],
+    ['another key', [{ ...keyed, id: { ...key, fee: 500 } }], ['dropped from 101 settings'], []],
+    ['nothing', [], ['dropped from 101 settings'], []],
+  ])('has its hooks, or is dropped, where the settings name %s', async (_, settings, told, known) => {
+    const { publish, hooksNow } = await restartWith(...settings)
+    expect(await publish(listEvent(apple(), tesla()))).toEqual(told)
+    expect(hooksNow()).toEqual(known)
+  })
+
+  it('is not dropped when the symbol of its token passes to another', async () => {
+    const { publish, hooksNow } = await restartWith({ ...keyed, token: 'AAPLc' })
+    const swapped = listEvent(apple({ symbol: 'OLDc' }), tesla({ symbol: 'AAPLc' }))
+    for (const list of [listEvent(apple(), tesla()), swapped, swapped]) {
+      const told = await publish(list)
+      expect(told.filter((text) => text.startsWith('dropped'))).toEqual([])
+    }
+    expect(hooksNow()).toEqual([hooks])
   })
 })
