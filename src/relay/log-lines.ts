@@ -60,6 +60,8 @@ export const logLines = {
   ),
   pools_unreadable: repeated('pools cannot be read'),
   swaps_unreadable: repeated('swaps of pools have another layout than those of their kind of pool, and are not published'),
+  pools_refused: warn('the node refuses the swaps of a pool manager: its pools are dropped until it answers'),
+  pools_answered: info('the node answers the swaps of a pool manager: its pools are followed again'),
   pool_unlisted: repeated('POOLS names a token that is not listed'),
   pool_repeated: repeated('POOLS names a pool twice, and the first name applies'),
   // The token list

@@ -127,7 +127,8 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
     },
   })
   const subscription = ingest.subscribe()
-  traffic.signals.next({ type: 'live', subscription: 'pendingLogs', addresses: [address] })
+  const filters = [{ addresses: [address] }]
+  traffic.signals.next({ type: 'live', subscription: 'pendingLogs', filters, pushed: filters })
   let heapWhenFull = 0
   for (let hour = 1; hour <= HOURS; hour += 1) {
     while (clock.nextDueAt <= hour * HOUR_MS) {

@@ -81,8 +81,9 @@ export class BlockBuilder {
 
   get #transactionMix(): TransactionMix {
     const { settings, clock } = this.#options
-    const { issuerPercent, pools } = settings
-    return { issuerPercent, second: Math.floor((NOON + clock.elapsedMs) / 1_000), hasPools: pools !== undefined }
+    const { issuerPercent, pools, hasManager = false } = settings
+    const hasPools = pools !== undefined
+    return { issuerPercent, second: Math.floor((NOON + clock.elapsedMs) / 1_000), hasPools, hasManager: hasPools && hasManager }
   }
 
   #showTxs(txs: readonly SimulatedTx[]): void {

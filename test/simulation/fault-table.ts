@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { SeededRandom } from './seeded-random.ts'
-import { endpointsOf, isQuickChain } from './simulation-settings.ts'
+import { endpointsOf, isQuickChain, poolsOf } from './simulation-settings.ts'
 
 /** What can go wrong. A row: target, shortest and longest duration (ms), meaning, least and most of the amount. */
 export const faultTable = {
@@ -57,6 +57,7 @@ export const faultTable = {
   contradictions: ['rpc', 1_000, 20_000, '% of answers with one log twice, with two contents', 10, 100],
   unreadableLogs: ['rpc', 1_000, 20_000, '% of answers with one log that cannot be read', 10, 100],
   endpointFrozen: ['rpc', 5_000, 90_000, 'index of the endpoint whose chain stands still', 0, 1],
+  managersRefused: ['rpc', 2_000, 60_000, 'logs of pool managers alone: -32602, -32000, -32601', 0, 2],
   // The chain itself.
   chainStops: ['chain', 1_000, 60_000, 'nothing', 0, 0],
   txDropped: ['chain', 2_000, 60_000, '% of transactions', 5, 60],
@@ -125,6 +126,7 @@ const laterKinds: readonly FaultKind[] = [
   'contradictions',
   'unreadableLogs',
   'olderRounds',
+  'managersRefused',
 ]
 /** How often, in %, a seed may have a fault of such a kind, and how often one may begin while the relay starts. */
 const LATER_KIND_PERCENT = 10
@@ -142,6 +144,8 @@ const MAX_KINDS = 6
 const RESTART_PERCENT = 15
 /** How often, in %, the node has pruned what was sealed while the relay was down, and for how long it keeps it so. */
 const PRUNED_OUTAGE_PERCENT = 3
+/** How often, in %, a node refuses the logs of the manager for a while, where there is one. */
+const MANAGER_REFUSED_PERCENT = 40
 const PRUNED_AFTER_MS = { min: 2_000, max: 30_000 }
 
 /** One fault of a kind. fast-check draws it, so that it shrinks towards early, short and small. */
@@ -171,14 +175,21 @@ function faultKindsFor(seed: number): readonly FaultKind[] {
 function moreFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<readonly Fault[]>[] {
   const random = new SeededRandom(seed, 'more faults')
   const early = random.chance(EARLY_FAULT_PERCENT) ? [faultArbitrary(random.pick(earlyKinds), [0, FAULTS_BEGIN_MS])] : []
-  const later = laterKinds.filter(() => random.chance(LATER_KIND_PERCENT))
+  const later = laterKinds.filter((kind) => random.chance(LATER_KIND_PERCENT) && kind !== 'managersRefused')
   const more = [...early, ...later.map((kind) => faultArbitrary(kind, [FAULTS_BEGIN_MS, spanMs]))]
   return [
     ...more.map((arbitrary) => fc.noBias(fc.array(arbitrary, { maxLength: 1 }))),
     ...endpointFaultsFor(seed, spanMs),
     ...quickChainFaultsFor(seed, spanMs),
     ...prunedOutageFor(seed, spanMs),
+    ...managerFaultsFor(seed, spanMs),
   ]
+}
+
+/** A manager that is refused is a fault only where there is one. */
+function managerFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<readonly Fault[]>[] {
+  if (!poolsOf(seed).hasManager || !new SeededRandom(seed, 'manager refused').chance(MANAGER_REFUSED_PERCENT)) return []
+  return [fc.noBias(fc.array(faultArbitrary('managersRefused', [FAULTS_BEGIN_MS, spanMs]), { minLength: 1, maxLength: 2 }))]
 }
 
 /** Where another endpoint is healthy, the first one fails. */

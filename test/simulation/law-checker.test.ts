@@ -28,6 +28,8 @@ const quietSettings: Settings = {
   spanMs: 20_000,
   liveness: true,
 }
+/** Some of its pools are those of a manager. */
+const managed = { pools: 'same', hasManager: true, activity: 200 } as const
 const fault = (kind: Fault['kind'], at: number, durationMs: number, amount: number): Fault => ({
   at,
   for: durationMs,
@@ -116,6 +118,19 @@ describe('the law checker', () => {
     expect(await lawsBrokenBy(bug, lie)).not.toEqual([])
     expect((await runSimulation({ settings: quietSettings, faults: [lie] })).violations).toEqual([])
   })
+
+  it('finds a lost route that moves no token', async () => {
+    expect(await lawsBrokenIn(managed, 'a route that nets out is lost')).toContain('I4')
+  })
+
+  it.each(['-32602', '-32000', '-32601'])(
+    'finds a trade that a refused manager retracts, and nothing without that: %s',
+    async (code) => {
+      const refused = fault('managersRefused', 6_000, 25_000, ['-32602', '-32000', '-32601'].indexOf(code))
+      expect(await lawsBrokenIn(managed, 'an open trade of a refused manager is retracted', refused)).not.toEqual([])
+      expect((await runSimulation({ settings: { ...quietSettings, ...managed }, faults: [refused] })).violations).toEqual([])
+    },
+  )
 
   it('finds an open key that a restart forgot', async () => {
     const bug = 'a restart forgets open keys'

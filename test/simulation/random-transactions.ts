@@ -1,8 +1,8 @@
 import type { EmittedLog } from '../../src/devnet/chain/chain-types.ts'
 import { type Hex, ZERO_WORD } from '../../src/lib/hex.ts'
 import { randomActions } from './issuer-actions.ts'
+import { randomManagerSwaps, randomSwaps } from './random-swaps.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import { randomSwaps } from './simulated-pools.ts'
 import { laterToken, listedTokens, unlistedAddresses } from './simulated-tokens.ts'
 import { emit, hex, type SimulatedTx, type Step, simulatedTx } from './simulated-transactions.ts'
 
@@ -21,8 +21,14 @@ const randomAmount = (random: SeededRandom): Hex =>
 const SWAPS_ALONE_PERCENT = 50
 const SWAPS_PERCENT = 35
 
-/** How often, in %, a transaction contains issuer actions, the chain's time (in seconds), and whether there are pools. */
-export type TransactionMix = { readonly issuerPercent: number; readonly second: number; readonly hasPools: boolean }
+/** How often, in %, a transaction contains issuer actions, and the chain's time in seconds. */
+export type TransactionMix = {
+  readonly issuerPercent: number
+  readonly second: number
+  readonly hasPools: boolean
+  /** Whether there is a manager with pools too. */
+  readonly hasManager: boolean
+}
 
 /** A transfer, a mint or a burn. */
 export function randomMovement(random: SeededRandom, address: Hex): EmittedLog {
@@ -52,7 +58,11 @@ export function randomLog(random: SeededRandom, address: Hex = random.pick(addre
 export function randomTx(random: SeededRandom, hash: Hex, mix: TransactionMix): SimulatedTx {
   const actionRandom = random.fork('deeds')
   const swapRandom = random.fork('swaps')
-  const swaps = mix.hasPools && swapRandom.chance(SWAPS_PERCENT) ? randomSwaps(swapRandom) : []
+  const managerRandom = random.fork('manager swaps')
+  const swaps = [
+    ...(mix.hasPools && swapRandom.chance(SWAPS_PERCENT) ? randomSwaps(swapRandom) : []),
+    ...(mix.hasManager && managerRandom.chance(SWAPS_PERCENT) ? randomManagerSwaps(managerRandom) : []),
+  ]
   const steps: Step[] = Array.from({ length: random.int(1, MAX_LOGS_PER_TX) }, () =>
     emit(random.chance(15) ? randomLog(random, random.pick(unlistedAddresses)) : randomLog(random)),
   )

@@ -20,6 +20,7 @@ const unusualWorlds: Readonly<Record<string, (settings: Settings) => boolean>> =
   'a tape that evicts': ({ tapeBound }) => tapeBound !== undefined,
   'a tape that the open keys alone may fill': ({ tapeBound }) => tapeBound !== undefined && tapeBound <= LEAST_TAPE_BOUND,
   'a chain whose oldest blocks are forgotten': ({ safeLag }) => safeLag > RECENT_BLOCKS_BOUND,
+  'pools of a manager': ({ hasManager = false }) => hasManager,
 }
 
 const kinds = Object.keys(faultTable) as readonly FaultKind[]
@@ -32,6 +33,7 @@ export class ReachReport {
   readonly #pairs = new Set<string>()
   readonly #changes = new Map<string, number>()
   readonly #trades = new Map<string, number>()
+  readonly #managerTrades = new Map<string, number>()
   readonly #steps = new Map<string, number>()
   #unreached: UnreachedParts = new Map()
 
@@ -47,9 +49,10 @@ export class ReachReport {
 
   /** The statuses of one seed, in order. */
   addStatuses(statuses: readonly SourcePeriod[]): void {
-    for (const [index, { status, trades }] of statuses.entries()) {
+    for (const [index, { status, trades, managerTrades }] of statuses.entries()) {
       addTo(this.#changes, `${statuses[index - 1]?.status ?? 'start'} → ${status}`, 1)
       addTo(this.#trades, status, trades)
+      addTo(this.#managerTrades, status, managerTrades)
     }
   }
 
@@ -90,6 +93,9 @@ export class ReachReport {
       '',
       'trades by source and reason',
       ...rowsOf(this.#trades),
+      '',
+      'trades of managers by source and reason',
+      ...rowsOf(this.#managerTrades),
     ]
   }
 

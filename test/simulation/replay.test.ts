@@ -41,6 +41,6 @@ it('the inputs of a source, replayed in their order, have the same events', asyn
       for (const { type } of progress.events) types.add(type)
     }
   }
-  expect([...types].sort()).toEqual(['cursor', 'finality', 'head', 'logs', 'reorg', 'sealed', 'status', 'subscribed'])
+  expect([...types].sort()).toEqual(['cursor', 'finality', 'head', 'logs', 'refusal', 'reorg', 'sealed', 'status', 'subscribed'])
   expect(runs.length).toBeGreaterThanOrEqual(SEEDS)
 })

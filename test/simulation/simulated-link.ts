@@ -1,8 +1,9 @@
 import { Observable, Subscription } from 'rxjs'
-import type { Hex } from '../../src/lib/hex.ts'
 import type { LinkInputs } from '../../src/relay/chain/link/reconnecting-link.ts'
 import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.ts'
+import type { ReadFilter } from '../../src/relay/chain/logs/log-filter.ts'
 import type { ActiveFaults } from './active-faults.ts'
+import { isOfManager, type NodeFilter } from './node-filter.ts'
 import { SeededRandom } from './seeded-random.ts'
 import type { SimulatedPushes } from './simulated-pushes.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -31,10 +32,10 @@ type Options = {
 /** The upstream socket as `link` provides it: opens, subscribes, disconnects and connects to the next endpoint, for ever. */
 export const simulatedLink =
   (options: Options) =>
-  ({ addresses, probes, reconnects }: LinkInputs): Observable<LinkSignal> =>
+  ({ filters, probes, reconnects }: LinkInputs): Observable<LinkSignal> =>
     new Observable((subscriber) => {
       const model = new SimulatedLink(options, (signal) => subscriber.next(signal))
-      subscriber.add(addresses.subscribe((list) => model.setAddresses(list)))
+      subscriber.add(filters.subscribe((list) => model.setFilters(list)))
       subscriber.add(probes.subscribe(() => model.probe()))
       subscriber.add(reconnects.subscribe(() => model.leaveNode()))
       subscriber.add(() => model.close())
@@ -46,8 +47,8 @@ class SimulatedLink {
   readonly #emit: (signal: LinkSignal) => void
   readonly #timers = new Set<() => void>()
   readonly #kinds = new Set<LogsKind>(['pendingLogs'])
-  readonly #subscriptions = new Map<LogsKind | 'newHeads', readonly Hex[]>()
-  #addresses: readonly Hex[] = []
+  readonly #subscriptions = new Map<LogsKind | 'newHeads', readonly NodeFilter[]>()
+  #filters: readonly ReadFilter[] = []
   #connection = new Subscription()
   #isOpen = false
   #attemptCount = 0
@@ -82,8 +83,8 @@ class SimulatedLink {
     this.#after(settings.latencyMs * 3, () => this.#start())
   }
 
-  setAddresses(addresses: readonly Hex[]): void {
-    this.#addresses = addresses
+  setFilters(filters: readonly ReadFilter[]): void {
+    this.#filters = filters
     if (this.#isOpen) for (const kind of this.#kinds) this.#subscribe(kind)
   }
 
@@ -145,8 +146,9 @@ class SimulatedLink {
   #subscribe(kind: LogsKind): void {
     const { settings } = this.#options
     const { activeFaults } = this.#endpoint
-    const addresses = this.#addresses
-    if (addresses.length === 0) return
+    const filters = this.#filters
+    const [whole] = filters
+    if (!whole || whole.addresses.length === 0) return
     this.#kinds.add(kind)
     this.#after(settings.latencyMs, () => {
       if (activeFaults.isActive('noPushes')) return this.#after(ANSWER_BOUND_MS, () => this.#disconnect('not answered'))
@@ -158,8 +160,11 @@ class SimulatedLink {
         if (this.#kinds.size === 0) this.#subscribe('logs')
         return
       }
-      this.#subscriptions.set(kind, addresses)
-      this.#push({ type: 'live', subscription: kind, addresses }, settings.latencyMs, true)
+      // As the socket does: what the node refuses of a manager is left out.
+      const refusesManager = activeFaults.isActive('managersRefused')
+      const pushed = refusesManager ? filters.filter((filter) => !isOfManager(asked(filter))) : filters
+      this.#subscriptions.set(kind, pushed.map(asked))
+      this.#push({ type: 'live', subscription: kind, filters, pushed }, settings.latencyMs, true)
     })
   }
 
@@ -201,3 +206,5 @@ class SimulatedLink {
     this.#timers.add(cancel)
   }
 }
+
+const asked = ({ addresses, topics }: ReadFilter): NodeFilter => ({ address: addresses, ...(topics && { topics }) })

@@ -4,10 +4,11 @@ import { CallError } from '../../src/devnet/node/json-rpc.ts'
 import { type Hex, ZERO_WORD } from '../../src/lib/hex.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { ActiveFaults } from './active-faults.ts'
+import { isOfManager, matchesFilter, type NodeFilter } from './node-filter.ts'
 import type { NodeView } from './node-view.ts'
 import type { SimulatedBlock, SimulatedChain } from './simulated-chain.ts'
 import { applyNodeTraits, headerJson, type JsonObject } from './simulated-node-json.ts'
-import { answerPoolCall, poolAt, poolSlot } from './simulated-pools.ts'
+import { answerPoolCall, poolSlot } from './simulated-pools.ts'
 import { hex } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
@@ -18,12 +19,7 @@ const PAGE_COUNTS = [20, 100, 500, 1_000]
 const RANGE_BOUNDS = [2_000, 500, 10, 5]
 const RESULTS_BOUND = 10_000
 
-type Filter = {
-  readonly address?: readonly Hex[]
-  readonly blockHash?: Hex
-  readonly fromBlock?: string
-  readonly toBlock?: string
-}
+type Filter = NodeFilter & { readonly blockHash?: Hex; readonly fromBlock?: string; readonly toBlock?: string }
 
 type Call = { readonly to: Hex; readonly data: Hex }
 
@@ -33,6 +29,13 @@ type Options = {
   readonly clock: VirtualClock
   readonly activeFaults: ActiveFaults
 }
+
+/** How a node refuses the logs of a pool manager, as the real client reads it. Such an answer says nothing against the node. */
+const managerRefusals: readonly UpstreamError[] = [
+  new UpstreamError('invalid', '-32602 filter not supported'),
+  new UpstreamError('unknown', '-32000 filter not supported', null, true),
+  new UpstreamError('unknown_method', '-32601 filter not supported'),
+]
 
 const unknownMethod = (method: string) => new UpstreamError('unknown_method', `-32601 the method ${method} does not exist`)
 
@@ -71,7 +74,7 @@ export class SimulatedNode {
   aboutAnotherBlock(params: readonly unknown[]): readonly unknown[] {
     const filter = params[0] as Filter
     const { blocksByHash } = this.#options.chain
-    const hasLogs = ({ logs }: SimulatedBlock) => logs.some(({ content }) => filter.address?.includes(content.address))
+    const hasLogs = ({ logs }: SimulatedBlock) => logs.some(({ content }) => matchesFilter(filter, content))
     let block = blocksByHash.get(filter.blockHash ?? '0x')
     do block = block && blocksByHash.get(block.parentHash)
     while (block && !hasLogs(block))
@@ -80,8 +83,8 @@ export class SimulatedNode {
 
   #call(view: NodeView, { to, data }: Call, tag: string): string {
     const block = this.#blockOf(view, tag)
-    const pool = poolAt(to)
-    if (pool) return answerPoolCall(pool, data, block.state.read)
+    const answer = answerPoolCall(to, data, block.state.read)
+    if (answer !== null) return answer
     try {
       return answerCall({ readState: block.state.read, timestamp: block.timestamp }, to, data)
     } catch (failure) {
@@ -91,8 +94,7 @@ export class SimulatedNode {
   }
 
   #slot(view: NodeView, [account, slot, tag]: readonly [Hex, Hex, string]): Hex {
-    const pool = poolAt(account)
-    return pool ? poolSlot(pool, slot, this.#blockOf(view, tag).state.read) : ZERO_WORD
+    return poolSlot(account, slot, this.#blockOf(view, tag).state.read) ?? ZERO_WORD
   }
 
   #blockOf(view: NodeView, tag: string): DevnetBlock {
@@ -131,10 +133,10 @@ export class SimulatedNode {
   #logs(view: NodeView, filter: Filter): readonly JsonObject[] {
     const { settings, activeFaults } = this.#options
     const { traits } = settings
-    // To a node an empty list means every contract there is.
-    const { address = [] } = filter
-    const all = address.length === 0 || traits.includes('unfiltered')
-    const matches = (log: DevnetLog) => all || address.includes(log.address)
+    const refused = isOfManager(filter) ? managerRefusals[activeFaults.amount('managersRefused') ?? -1] : undefined
+    if (refused) throw refused
+    const all = traits.includes('unfiltered')
+    const matches = (log: DevnetLog) => all || matchesFilter(filter, log)
     const found =
       filter.blockHash === undefined
         ? this.#page(this.#range(view, filter, matches))

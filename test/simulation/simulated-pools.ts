@@ -1,20 +1,22 @@
-import { type ReadState, type StateWrite, writeValue } from '../../src/devnet/chain/account-state.ts'
+import { mappingSlot, type ReadState, type StateWrite, writeValue } from '../../src/devnet/chain/account-state.ts'
+import type { EmittedLog } from '../../src/devnet/chain/chain-types.ts'
 import { type Hex, toWord } from '../../src/lib/hex.ts'
 import type { Pool } from '../../src/relay/chain/pools/pool.ts'
-import { randomHolder, TRANSFER } from './random-transactions.ts'
-import type { SeededRandom } from './seeded-random.ts'
 import { laterToken, listedTokens, type SimulatedToken } from './simulated-tokens.ts'
-import { emit, hex, type Step } from './simulated-transactions.ts'
+import { hex } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
 
 /** `tradesOthers`: its tokens are not those that the settings name. */
 export type SimulatedPool = Pool & { readonly fee: number; readonly tradesOthers: boolean }
 
+/** The contract that holds every pool of Uniswap v4. */
+export const MANAGER: Hex = `0xc4${'0'.repeat(38)}`
 export const SWAP: Hex = '0xc42079f94a6350d7e6235f29174924f928cc2ac818eb64fed8004e115fbcca67'
-const Q96 = 2n ** 96n
+export const MANAGER_SWAP: Hex = '0x40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f'
+export const Q96 = 2n ** 96n
 /** The least and the greatest root of a price. */
 export const ROOT_BOUNDS: readonly [bigint, bigint] = [4295128739n, 1461446703485210103287273052203988822378723970342n]
-const LIQUIDITY = 10n ** 18n
+export const LIQUIDITY = 10n ** 18n
 
 // One address is below those of the tokens, so it is the first of its pools. The other one is above them.
 const dollars = { symbol: 'USDC', address: `0xa0${'0'.repeat(38)}`, decimals: 18 } as const
@@ -30,29 +32,58 @@ const makePool = (
 ): SimulatedPool => ({
   ...{ token: address, kind, id: hex(40, 0xb3n * 2n ** 152n + BigInt(nth)), manager: null, currency, fee: 3_000, tradesOthers },
 })
+const makeManagerPool = (
+  nth: number,
+  { address }: SimulatedToken,
+  currency: SimulatedPool['currency'],
+  fee: number,
+): SimulatedPool => ({
+  ...{ token: address, kind: 'uniswap_v4', id: hex(64, 0xb4n * 2n ** 248n + BigInt(nth)), manager: MANAGER, currency, fee },
+  tradesOthers: false,
+})
 
-const simulatedPools = [
+export const simulatedPools = [
   makePool(1, apple, 'uniswap_v3', cents),
   makePool(2, tesla, 'slipstream', dollars),
   makePool(3, nvidia, 'uniswap_v3', dollars),
   makePool(4, laterToken, 'uniswap_v3', cents),
   makePool(5, apple, 'uniswap_v3', dollars, true),
 ] as const
-const poolsById = new Map<string, SimulatedPool>(simulatedPools.map((pool) => [pool.id, pool]))
+/** The first two are of one token: a route through both may move none of it. */
+export const managerPools = [
+  makeManagerPool(1, tesla, dollars, 3_000),
+  makeManagerPool(2, tesla, cents, 500),
+  makeManagerPool(3, laterToken, dollars, 45),
+] as const
+
+const poolsById = new Map<string, SimulatedPool>([...simulatedPools, ...managerPools].map((pool) => [pool.id, pool]))
 export const poolAt = (id: string): SimulatedPool | undefined => poolsById.get(id)
 
+/** The pool that a log may be of, by its contract, or by the id that follows the name of a manager's event. */
+export function poolOf({ address, topics }: Pick<EmittedLog, 'address' | 'topics'>): SimulatedPool | undefined {
+  const pool = poolAt(address === MANAGER ? (topics[1] ?? '') : address)
+  return pool && contractOf(pool) === address ? pool : undefined
+}
+
+/** The contract that emits the swaps of a pool. */
+export const contractOf = ({ id, manager }: SimulatedPool): Hex => manager ?? id
+
 /** The pools that the settings of the relay name in its nth run. */
-export function poolsOfRun({ pools }: Settings, run: number): readonly SimulatedPool[] {
+export function poolsOfRun({ pools, hasManager }: Settings, run: number): readonly SimulatedPool[] {
   if (!pools) return []
-  return pools === 'same' ? simulatedPools : simulatedPools.filter((_, nth) => nth !== run % simulatedPools.length)
+  const all = hasManager ? [...simulatedPools, ...managerPools] : simulatedPools
+  return pools === 'same' ? all : all.filter((_, nth) => nth !== run % all.length)
 }
 
 const rootKey = (pool: SimulatedPool) => `root ${pool.id}`
-const rootWrite = (pool: SimulatedPool, root: bigint): StateWrite => writeValue(rootKey(pool), root)
-const isTokenFirst = ({ token, currency }: SimulatedPool): boolean => token < currency.address
+export const rootWrite = (pool: SimulatedPool, root: bigint): StateWrite => writeValue(rootKey(pool), root)
+export const isTokenFirst = ({ token, currency }: SimulatedPool): boolean => token < currency.address
 
-/** What the contract of a pool answers. */
-export function answerPoolCall(pool: SimulatedPool, data: Hex, read: ReadState): Hex {
+/** What a contract answers that is a pool, or the manager of pools; null for another one. */
+export function answerPoolCall(contract: Hex, data: Hex, read: ReadState): Hex | null {
+  if (contract === MANAGER) return data.startsWith(EXTSLOAD) ? managerSlot(`0x${data.slice(EXTSLOAD.length)}`, read) : '0x'
+  const pool = poolAt(contract)
+  if (!pool) return null
   const tokens = isTokenFirst(pool) ? [pool.token, pool.currency.address] : [pool.currency.address, pool.token]
   const [token0, token1] = pool.tradesOthers ? tokens.toReversed() : tokens
   const answers: Readonly<Record<string, readonly (bigint | Hex)[]>> = {
@@ -65,42 +96,33 @@ export function answerPoolCall(pool: SimulatedPool, data: Hex, read: ReadState):
   return words(answers[data] ?? [])
 }
 
-/** What is stored in a slot of a Uniswap v3 pool. */
-export const poolSlot = (pool: SimulatedPool, slot: Hex, read: ReadState): Hex =>
-  toWord(BigInt(slot) === 0n ? rootIn(pool, read) : LIQUIDITY)
+/** What such a contract stores in a slot; null for another contract. */
+export function poolSlot(contract: Hex, slot: Hex, read: ReadState): Hex | null {
+  if (contract === MANAGER) return managerSlot(slot, read)
+  const pool = poolAt(contract)
+  return pool ? toWord(BigInt(slot) === 0n ? rootIn(pool, read) : LIQUIDITY) : null
+}
+
+/** `extsload(bytes32)`. */
+const EXTSLOAD = '0x1e2eaeaf'
+const POOLS_SLOT = toWord(6n)
+const LIQUIDITY_OFFSET = 3n
+const TICK_SHIFT = 160n
+const FEE_SHIFT = 208n
+/** The tick is of no use to a reader of prices. One below zero has all of its bits. */
+const TICK = BigInt.asUintN(24, -1n)
+
+const managerPoolsBySlot = new Map(managerPools.map((pool) => [BigInt(mappingSlot(pool.id, POOLS_SLOT)), pool]))
+
+/** The first slot of a pool has its root, its tick and its fee. */
+function managerSlot(slot: Hex, read: ReadState): Hex {
+  const place = BigInt(slot)
+  const pool = managerPoolsBySlot.get(place)
+  if (pool) return toWord(rootIn(pool, read) | (TICK << TICK_SHIFT) | (BigInt(pool.fee) << FEE_SHIFT))
+  return toWord(managerPoolsBySlot.has(place - LIQUIDITY_OFFSET) ? LIQUIDITY : 0n)
+}
 
 const rootIn = (pool: SimulatedPool, read: ReadState): bigint => read(rootKey(pool)) || Q96
 
-const words = (values: readonly (bigint | Hex)[]): Hex =>
+export const words = (values: readonly (bigint | Hex)[]): Hex =>
   `0x${values.map((value) => toWord(BigInt.asUintN(256, BigInt(value))).slice(2)).join('')}`
-
-/** Swaps of pools, most with the transfer of the token, some in an unknown layout, and other events of pools. */
-export function randomSwaps(random: SeededRandom): readonly Step[] {
-  const swaps = Array.from({ length: random.int(1, 3) }, () => randomSwap(random))
-  const [first] = swaps
-  return [...swaps, ...(first && random.chance(10) ? [first] : [])].flat()
-}
-
-function randomSwap(random: SeededRandom): readonly Step[] {
-  const pool = random.pick<SimulatedPool>(simulatedPools)
-  const [sender, recipient] = [randomHolder(random), randomHolder(random)]
-  const raw = random.chance(5) ? 0n : BigInt(random.int(1, 2_000_000_000))
-  const paid = random.chance(5) ? 0n : BigInt(random.int(1, 2_000_000_000)) * 10n ** BigInt(random.int(0, pool.currency.decimals))
-  const isSale = random.chance(50)
-  const [token, currency] = isSale ? [raw, -paid] : [-raw, paid]
-  const root = random.chance(6) ? random.pick(ROOT_BOUNDS) : (Q96 * BigInt(random.int(1, 1_000_000))) / 1_000n
-  const data = words([...(isTokenFirst(pool) ? [token, currency] : [currency, token]), root, LIQUIDITY, BigInt(random.int(-9, 9))])
-  const topics: [Hex, Hex, Hex] = [SWAP, sender, recipient]
-  const swap = (log: { readonly topics: Hex[]; readonly data: Hex }): Step => ({
-    address: pool.id,
-    call: () => ({ input: '0x', logs: [{ address: pool.id, ...log }], writes: [rootWrite(pool, root)] }),
-  })
-  const kind = random.int(0, 99)
-  if (kind < 5) return [swap({ topics: [SWAP, sender], data })]
-  if (kind < 8) return [swap({ topics, data: `0x${data.slice(66)}` })]
-  if (kind < 12) return [swap({ topics: [hex(64, 0xe000), sender], data })]
-  if (kind < 40) return [swap({ topics, data })]
-  const account = hex(64, BigInt(pool.id))
-  const ends = isSale ? [sender, account] : [account, recipient]
-  return [emit({ address: pool.token, topics: [TRANSFER, ...(ends as [Hex, Hex])], data: hex(64, raw) }), swap({ topics, data })]
-}

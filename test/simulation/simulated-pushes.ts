@@ -4,6 +4,7 @@ import type { DevnetBlock, DevnetLog, EmittedLog } from '../../src/devnet/chain/
 import { type Hex, ZERO_WORD } from '../../src/lib/hex.ts'
 import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.ts'
 import type { ActiveFaults } from './active-faults.ts'
+import { matchesFilter, type NodeFilter } from './node-filter.ts'
 import { randomLog } from './random-transactions.ts'
 import { SeededRandom } from './seeded-random.ts'
 import type { ChainEvent, SimulatedBlock, SimulatedChain } from './simulated-chain.ts'
@@ -14,8 +15,10 @@ import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
 type LogsKind = 'pendingLogs' | 'logs'
-/** What a socket is subscribed to, and for which addresses. */
-export type Subscriptions = ReadonlyMap<LogsKind | 'newHeads', readonly Hex[]>
+/** What a socket is subscribed to: each filter is a subscription of its own. */
+export type Subscriptions = ReadonlyMap<LogsKind | 'newHeads', readonly NodeFilter[]>
+
+type MatchesLog = (log: DevnetLog) => boolean
 
 /** A signal on its way. It keeps its order unless the network reorders it. */
 export type PushedSignal = { readonly signal: LinkSignal; readonly afterMs: number; readonly ordered: boolean }
@@ -58,23 +61,25 @@ export class SimulatedPushes {
   #pushesOf(event: ChainEvent, subscriptions: Subscriptions): readonly PushedSignal[] {
     const { settings, activeFaults } = this.#options
     const push = (signal: LinkSignal, afterMs = settings.sealedLagMs): PushedSignal => ({ signal, afterMs, ordered: true })
-    const matcherFor = (kind: LogsKind) => {
-      const addresses = subscriptions.get(kind) ?? []
-      const all = subscriptions.has(kind) && settings.traits.includes('unfiltered')
-      return (log: DevnetLog) => all || addresses.includes(log.address)
-    }
+    const all = settings.traits.includes('unfiltered')
+    const matchersFor = (kind: LogsKind): readonly MatchesLog[] =>
+      (subscriptions.get(kind) ?? []).map((filter) => (log) => all || matchesFilter(filter, log))
     const silent = activeFaults.isActive('noPendingPushes')
     if (event.type === 'shown') {
       if (silent || activeFaults.isActive('pendingPushesWhenSealed')) return []
-      return this.#shownSignals(event, matcherFor('pendingLogs')).map((signal) =>
-        push(signal, activeFaults.amount('pendingPushesLate') ?? 0),
-      )
+      return matchersFor('pendingLogs')
+        .flatMap((matches) => this.#shownSignals(event, matches))
+        .map((signal) => push(signal, activeFaults.amount('pendingPushesLate') ?? 0))
     }
     const [removed, added] = event.type === 'sealed' ? [[], [event.block]] : [event.removed, event.added]
     const sealed = (kind: LogsKind) =>
-      added.flatMap(({ onChain }) => onChain.logs.filter(matcherFor(kind)).map((log) => this.#signal(kind, log)))
-    const gone = removed.flatMap(({ onChain }) => onChain.logs.filter(matcherFor('logs')).map(asRemoved))
-    const falselyRemoved = this.#falseRemovals(added, matcherFor('logs'))
+      matchersFor(kind).flatMap((matches) =>
+        added.flatMap(({ onChain }) => onChain.logs.filter(matches).map((log) => this.#signal(kind, log))),
+      )
+    const gone = matchersFor('logs').flatMap((matches) =>
+      removed.flatMap(({ onChain }) => onChain.logs.filter(matches).map(asRemoved)),
+    )
+    const falselyRemoved = matchersFor('logs').flatMap((matches) => this.#falseRemovals(added, matches))
     return [
       ...(subscriptions.has('newHeads') && !activeFaults.isActive('noHeadPushes')
         ? added.map((block) => push({ type: 'head', header: headerJson(block.onChain) }))
@@ -91,10 +96,7 @@ export class SimulatedPushes {
   }
 
   /** What is pre-confirmed now: each new log by itself, or all of them again. */
-  #shownSignals(
-    { pending, logs }: Extract<ChainEvent, { type: 'shown' }>,
-    matches: (log: DevnetLog) => boolean,
-  ): readonly LinkSignal[] {
+  #shownSignals({ pending, logs }: Extract<ChainEvent, { type: 'shown' }>, matches: MatchesLog): readonly LinkSignal[] {
     const { shape, traits } = this.#options.settings
     if (shape === 'one') {
       const signals = logs.filter(matches).map((log) => this.#signal('pendingLogs', log))
@@ -110,7 +112,7 @@ export class SimulatedPushes {
   }
 
   /** A node may report a log as removed that is not. */
-  #falseRemovals(added: readonly SimulatedBlock[], matches: (log: DevnetLog) => boolean): readonly JsonObject[] {
+  #falseRemovals(added: readonly SimulatedBlock[], matches: MatchesLog): readonly JsonObject[] {
     const { settings, activeFaults } = this.#options
     const percent = activeFaults.amount('falseRemovals')
     if (percent === null) return []

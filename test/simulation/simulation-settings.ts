@@ -33,6 +33,8 @@ const LEAST_TINY_BOUND = 10
 /** How often, in %, there are pools, and how often the runs of the relay get different ones. */
 const POOLS_PERCENT = 40
 const CHANGING_POOLS_PERCENT = 30
+/** How often, in %, a manager has pools too, where there are pools. */
+const MANAGER_PERCENT = 50
 
 /** What a seed decides before any fault. */
 export type Settings = {
@@ -68,6 +70,8 @@ export type Settings = {
   readonly answersCalls?: boolean
   /** Whether the relay is given pools, and whether each of its runs gets others. */
   readonly pools?: 'same' | 'changing'
+  /** Whether some of the pools are those of a manager. */
+  readonly hasManager?: boolean
   /** How many updates the tape keeps; without it, more than a simulation writes. */
   readonly tapeBound?: number
   /** Whether the node does not know safe and finalized blocks at all. */
@@ -158,10 +162,13 @@ function tapeBoundOf(seed: number): Pick<Settings, 'tapeBound'> {
   return random.chance(SMALL_TAPE_PERCENT) ? { tapeBound: random.int(LEAST_TAPE_BOUND, MOST_TAPE_BOUND) } : {}
 }
 
-function poolsOf(seed: number): Pick<Settings, 'pools'> {
+/** The pools in the world of a seed. */
+export function poolsOf(seed: number): Pick<Settings, 'pools' | 'hasManager'> {
   const random = new SeededRandom(seed, 'pools')
   if (!random.chance(POOLS_PERCENT)) return {}
-  return { pools: random.chance(CHANGING_POOLS_PERCENT) ? 'changing' : 'same' }
+  const pools = random.chance(CHANGING_POOLS_PERCENT) ? 'changing' : 'same'
+  // Drawn by itself, because it came later.
+  return { pools, ...(new SeededRandom(seed, 'pool manager').chance(MANAGER_PERCENT) ? { hasManager: true } : {}) }
 }
 
 function chainOf(seed: number): Partial<Settings> {

@@ -43,8 +43,8 @@ const lossyKinds = ['powerLost', 'backupRestored'] as const
 /** Replaces what one run of the relay receives. Planted bugs do so. */
 export type ModifyInputs = (inputs: IngestInputs, simulation: Simulation) => IngestInputs
 
-/** The source and reason of a published status, and how many trades were published until the next one. */
-export type SourcePeriod = { readonly status: string; trades: number }
+/** The source and reason of a published status, and how many trades were published until the next one: all, and those of managers. */
+export type SourcePeriod = { readonly status: string; trades: number; managerTrades: number }
 
 type SimulationOptions = {
   readonly settings: Settings
@@ -201,9 +201,12 @@ export class Simulation {
     this.writtenCount += entries.length
     this.#lastWritten = entries.at(-1)?.seq ?? this.#lastWritten
     for (const { text, update } of entries) {
-      if (update.type === 'status') this.statuses.push({ status: `${update.source} ${update.reason}`, trades: 0 })
+      if (update.type === 'status') this.statuses.push({ status: `${update.source} ${update.reason}`, trades: 0, managerTrades: 0 })
       const period = this.statuses.at(-1)
-      if (update.type === 'trade' && period) period.trades += 1
+      if (update.type === 'trade' && period) {
+        period.trades += 1
+        if (update.venue.kind === 'uniswap_v4') period.managerTrades += 1
+      }
       this.#traceHash.update(text.replaceAll(`"${this.tape.epoch}.`, '"'))
       this.#options.onWritten?.(this.clocks.environment.elapsedMs, text)
     }

@@ -25,6 +25,8 @@ export type PoolSetting = Omit<NamedPool, 'currency'> & { readonly currency: Quo
 
 /** Limit of the decimals of a token, far beyond those of real ones. */
 const DECIMALS_BOUND = 36
+/** Limit of pool managers, because each has a filter of its own in every read of a block. */
+export const MANAGERS_BOUND = 4
 /** Limit of pools, because each is read at least once in every STOCKS_REFRESH. */
 const POOLS_BOUND = 500
 /** Greatest fee of a pool of Uniswap v4, which is the whole amount, and the value that stands for a fee that its hooks change. */
@@ -38,6 +40,8 @@ export function pools(text: string): readonly NamedPool[] {
   const items = itemsOf(text)
   if (items.length > POOLS_BOUND) throw new SettingError(`must name at most ${POOLS_BOUND} pools`)
   const named = items.map(pool)
+  const managers = new Set(named.flatMap(({ manager }) => manager ?? []))
+  if (managers.size > MANAGERS_BOUND) throw new SettingError(`must name at most ${MANAGERS_BOUND} pool managers`)
   const names = named.map(nameOf)
   const repeated = names.find((name, index) => names.findIndex((other) => isSameName(other, name)) < index)
   if (repeated !== undefined) throw new SettingError(`must name each pool once, and ${redacted(repeated)} appears twice`)

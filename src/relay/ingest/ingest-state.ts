@@ -4,6 +4,7 @@ import type { Decimal } from '../../protocol/decimal.ts'
 import type { Head } from '../../protocol/fields.ts'
 import type { TradeFields } from '../../protocol/updates.ts'
 import type { Cursor } from '../chain/blocks/sealed-block.ts'
+import type { ReadFilter } from '../chain/logs/log-filter.ts'
 import type { Pool } from '../chain/pools/pool.ts'
 import type { PoolSetting } from '../config/pool-settings.ts'
 import type { MarketSession } from '../market/market-calendar.ts'
@@ -73,8 +74,10 @@ export type IngestState = {
   readonly quotes: Map<Hex, TokenQuotes>
   /** Pools by `venueKey`. Each change makes a new map. */
   venues: Venues
-  /** The contracts whose logs the source receives. */
-  received: readonly Hex[]
+  /** The filters whose logs the source receives. */
+  received: readonly ReadFilter[]
+  /** The pool managers whose swaps the node refuses. */
+  readonly refusedManagers: Set<Hex>
   /** For each pool, the position of the last trade that set its quote, unless it was taken back. */
   readonly quotedTrades: Map<string, ChainPosition>
   /** The last trade of each token; null after its retract if none before it is known. */

@@ -3,7 +3,7 @@ import { txOf } from '../../protocol/fields.ts'
 import type { Draft } from '../../protocol/updates.ts'
 import type { OpenKey, SealedBlock } from '../chain/blocks/sealed-block.ts'
 import type { FeedContractState } from '../chain/contracts/feed-contract.ts'
-import { wholeContracts } from '../chain/logs/log-filter.ts'
+import { completeFor } from '../chain/logs/log-filter.ts'
 import type { Log } from '../chain/logs/log-parser.ts'
 import { addRound, applySealedRounds, type NavHistory } from '../tokens/nav-history.ts'
 import { aggregatorAddresses, applyFeedCall, findFeed, type PriceFeed, roundFromCall, roundFromLog } from '../tokens/price-feeds.ts'
@@ -40,7 +40,7 @@ export function settleRounds(
   logs: readonly Log[],
   moment: Moment,
 ): readonly Draft[] {
-  const queried = wholeContracts(filters)
+  const queried = completeFor(filters)
   return state.feeds.flatMap((feed) => {
     const token = feed.aggregators.some(({ address }) => queried.has(address)) ? tokenOfFeed(state, feed) : undefined
     if (!token) return []

@@ -1,18 +1,20 @@
 import { BehaviorSubject, distinctUntilChanged, EMPTY, filter, map, merge, type Observable, tap } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
-import type { OpenKeys } from '../chain/blocks/sealed-block.ts'
+import type { OpenKey, OpenKeys } from '../chain/blocks/sealed-block.ts'
 import { ContractPoller } from '../chain/contracts/contract-poller.ts'
+import type { ReadFilter } from '../chain/logs/log-filter.ts'
 import { LogMemory } from '../chain/logs/log-memory.ts'
 import type { FindLog } from '../chain/logs/log-parser.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
 import type { RequestBatchFn } from '../chain/rpc/endpoint-pool.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
+import type { Host } from '../host.ts'
 import type { Entry, Tape, TapeWriter } from '../tape/tape.ts'
-import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
+import { listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PolledList } from '../tokens/list/list-poller.ts'
 import { aggregatorAddresses } from '../tokens/price-feeds.ts'
-import { accountsOf } from '../tokens/venue.ts'
+import { filtersOf, isSameFilters, originOf, type Venue, venuesOfPool } from '../tokens/venue.ts'
 import type { IngestState } from './ingest-state.ts'
 import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
@@ -67,9 +69,11 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   const chainEvents = (followed: Observable<Followed>) =>
     source({
       ...{ ...settings, ...upstream, openKeys: openKeysOf(state), findLog, cursor, began, head, clock, log },
-      addresses: followed.pipe(
+      leftOut: refusedFilters(state),
+      outdated: blocksWithOpenTrades(state),
+      filters: followed.pipe(
         tap(({ tokens }) => contracts.setTokens(tokens)),
-        map(({ addresses }) => addresses),
+        map(({ filters }) => filters),
       ),
     }).pipe(
       tap((event) => {
@@ -80,6 +84,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
           poller.readAgainFrom(event.from)
         }
         if (event.type === 'sealed' && event.holes.length > 0) contracts.refreshTokens(0)
+        if (event.type === 'refusal') logRefusal(log, event, state.venues.values())
       }),
     )
   const published = connectPipeline({
@@ -94,8 +99,8 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   return published.pipe(tap((entries) => poolsToRead.observe(entries)))
 }
 
-/** The tokens that are not delisted, and the addresses whose logs the relay receives: these tokens, the feeds' aggregators, the pools. */
-type Followed = { readonly tokens: readonly Hex[]; readonly addresses: readonly Hex[] }
+/** The tokens that are not delisted, and what the relay reads: the logs of these tokens and of the feeds' aggregators, and swaps. */
+type Followed = { readonly tokens: readonly Hex[]; readonly filters: readonly ReadFilter[] }
 
 type ConnectedInputs = Omit<PipelineInputs, 'tokenLists' | 'chainEvents' | 'onReduced'> & {
   readonly lists: Observable<PolledList | null>
@@ -113,7 +118,7 @@ export function connectPipeline({ lists, chainEvents, ...inputs }: ConnectedInpu
     chainEvents: chainEvents(
       followed.pipe(
         // An empty list counts as a change, so that the tokens of the next list are subscribed again.
-        distinctUntilChanged((before, now) => isSameList(before.addresses, now.addresses)),
+        distinctUntilChanged((before, now) => isSameFilters(before.filters, now.filters)),
         filter(({ tokens }) => tokens.length > 0),
       ),
     ),
@@ -129,12 +134,56 @@ export function connectPipeline({ lists, chainEvents, ...inputs }: ConnectedInpu
 
 function followedBy({ tokens: table, feeds, venues }: IngestState): Followed {
   const tokens = listedAddresses(table).sort()
-  const others = [...aggregatorAddresses(feeds), ...accountsOf(venues.values())]
-  return { tokens, addresses: others.length > 0 ? [...tokens, ...others] : tokens }
+  const aggregators = aggregatorAddresses(feeds)
+  return { tokens, filters: filtersOf(aggregators.length > 0 ? [...tokens, ...aggregators] : tokens, venues.values()) }
 }
 
+/** The filters of the pool managers that the node refused in the previous run. */
+const refusedFilters = ({ venues }: IngestState): readonly ReadFilter[] =>
+  filtersOf(
+    [],
+    [...venues.values()].filter(({ droppedFor }) => droppedFor === 'refused'),
+  ).slice(1)
+
+/** Settled blocks with open trades of a pool manager: the node refused them, and the relay stopped before it read them again. */
+function blocksWithOpenTrades({ ledger, venues, cursor }: IngestState): readonly number[] {
+  const blocks = [...venues.values()].flatMap(({ pool: { token, id, manager } }) =>
+    manager === null
+      ? []
+      : ledger.factsOf(token).flatMap(({ published: { state, draft } }) => {
+          const isOpen = state === 'open' && draft.type === 'trade' && draft.venue.pool === id
+          return isOpen && draft.block.number <= (cursor?.number ?? -1) ? [draft.block.number] : []
+        }),
+  )
+  return [...new Set(blocks)]
+}
+
+function logRefusal(
+  log: Host['log'],
+  { contract, isOver }: Extract<ChainEvent, { type: 'refusal' }>,
+  venues: Iterable<Venue>,
+): void {
+  const concerned = isOver ? 'refused' : null
+  const pools = [...venues].flatMap(({ pool: { manager, id }, droppedFor }) =>
+    manager === contract && droppedFor === concerned ? [id] : [],
+  )
+  log(isOver ? 'pools_answered' : 'pools_refused', {
+    pool_manager: contract,
+    pools: pools.slice(0, LOGGED_POOLS_BOUND),
+    count: pools.length,
+  })
+}
+const LOGGED_POOLS_BOUND = 10
+
 const openKeysOf = (state: IngestState): OpenKeys => ({
-  at: (block) => [...state.ledger.at(block), ...openRoundsAt(state, block)],
+  at: (block) => [...keysOf(state, block), ...openRoundsAt(state, block)],
   publishedBlocksBetween: (from, to) => state.ledger.publishedBlocksBetween(from, to),
   sealedInPreviousRun: state.ledger.sealedInPreviousRun,
 })
+
+/** The published keys of a block. Those of a pool of Uniswap v4 name its manager, whatever the settings say by now. */
+const keysOf = ({ ledger, venues }: IngestState, block: number): readonly OpenKey[] =>
+  ledger.at(block).map((key) => {
+    const [venue] = venuesOfPool(venues, key.address)
+    return venue ? { ...key, ...originOf(venue.pool) } : key
+  })

@@ -40,7 +40,7 @@ import type { IngestState } from './ingest-state.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { trackLastTrade } from './pools/last-trades.ts'
 import { applyPoolAnswer, dropQuotes, forgetQuotedTrades, requote } from './pools/pool-quotes.ts'
-import { dropVenuesOf, followVenues, reviewVenues } from './pools/venues.ts'
+import { dropVenuesFrom, dropVenuesOf, followAgain, followVenues, refuseVenues, reviewVenues } from './pools/venues.ts'
 import {
   type EventOutput,
   forAllTokens,
@@ -145,8 +145,10 @@ function* outputsOf(state: IngestState, { updates }: ReductionPart, event: Folde
     case 'sealed':
       return yield* applySealed(state, event, moment)
     case 'subscribed':
-      state.received = event.addresses
-      yield* outputsOfParts(event.addresses, TOKENS_PER_TURN, (part) => stepOf(applySubscribed(state, part, moment)))
+      state.received = event.filters
+      yield* outputsOfParts(event.filters[0]?.addresses ?? [], TOKENS_PER_TURN, (part) =>
+        stepOf(applySubscribed(state, part, moment)),
+      )
       return yield stepOf(followVenues(state, moment))
     case 'list': {
       yield stepOf(reviewVenues(state, moment))
@@ -192,11 +194,16 @@ function applyEvent(state: IngestState, event: EventAtOnce, moment: Moment): Eve
       return { publications: applyFinality(state, event, moment) }
     case 'status':
       return { publications: applyStatus(state, event, moment) }
+    case 'refusal':
+      return stepOf(event.isOver ? followAgain(state, event.contract, moment) : refuseVenues(state, event.contract, moment))
     case 'reorg':
       state.ledger.expectReorg()
       forgetQuotedTrades(state, ({ block }) => block >= event.from)
       if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
-      return stepOf(applyReorg(state, event.from, moment))
+      return stepOf([
+        ...applyReorg(state, event.from, moment),
+        ...(event.isSuspected ? [] : dropVenuesFrom(state, event.from, moment)),
+      ])
   }
 }
 

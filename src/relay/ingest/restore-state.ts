@@ -107,7 +107,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     quoteSettings,
     namedPools: new Map(),
     ...restoreQuotes(notes, quoteSettings, directory),
-    venues: venuesFrom(notes.notes(venueNotes).values()),
+    ...restoreVenues(notes),
     received: [],
     quotedTrades: new Map(),
     lastTrades: new Map([...notes.notes(lastTradeNotes)].map(([address, { trade }]) => [address as Hex, trade])),
@@ -115,6 +115,12 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     sessionAt,
     session: notes.note(sessionNote)?.session ?? null,
   }
+}
+
+function restoreVenues(notes: NoteReader): Pick<IngestState, 'venues' | 'refusedManagers'> {
+  const venues = venuesFrom(notes.notes(venueNotes).values())
+  const refused = [...venues.values()].flatMap(({ pool, droppedFor }) => (droppedFor === 'refused' ? (pool.manager ?? []) : []))
+  return { venues, refusedManagers: new Set(refused) }
 }
 
 /** Restores the quotes of pools whose settings have not changed since the previous run. */

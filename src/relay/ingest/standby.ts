@@ -1,5 +1,5 @@
 import { catchError, EMPTY, from, mergeAll, Observable, switchMap, tap, throwError } from 'rxjs'
-import type { Hex } from '../../lib/hex.ts'
+import type { ReadFilter } from '../chain/logs/log-filter.ts'
 import type { EndpointPool } from '../chain/rpc/endpoint-pool.ts'
 import type { SharedSourceOptions } from '../chain/source/shared-source-options.ts'
 import { type ChainEvent, sourceFromNow } from '../chain/source/source.ts'
@@ -7,8 +7,8 @@ import type { Config } from '../config/config.ts'
 import type { Host } from '../host.ts'
 import { tokenNotes, venueNotes } from '../notes/published-notes.ts'
 import { NotLeadingError, type Tape } from '../tape/tape.ts'
-import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
-import { accountsOf, venuesFrom } from '../tokens/venue.ts'
+import { listedAddresses } from '../tokens/list/list-diff.ts'
+import { filtersOf, isSameFilters, venuesFrom } from '../tokens/venue.ts'
 import type { PeerLogs } from './peer-logs.ts'
 
 type StandbyInputs = Pick<Host, 'clock' | 'log'> & {
@@ -25,7 +25,7 @@ type StandbyInputs = Pick<Host, 'clock' | 'log'> & {
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
   const { config, sourceOptions, endpoints, tape, onChainEvent, peers, clock, log } = inputs
   if (config.chain.upstreamRpcUrl.length === 0) return EMPTY
-  return sourceFromNow({ ...sourceOptions, endpoints, addresses: receivedContracts(tape), clock, log }).pipe(
+  return sourceFromNow({ ...sourceOptions, endpoints, filters: receivedFilters(tape), clock, log }).pipe(
     tap((event) => {
       onChainEvent(event)
       peers?.share(event)
@@ -44,16 +44,16 @@ export const whileLeading = <Published>(
 const endWithoutLead = <Value>(values: Observable<Value>): Observable<Value> =>
   values.pipe(catchError((failure: unknown) => (failure instanceof NotLeadingError ? EMPTY : throwError(() => failure))))
 
-/** The listed tokens and the pools whose logs the leader receives. */
-const receivedContracts = (tape: StandbyInputs['tape']): Observable<readonly Hex[]> =>
+/** The filters of the listed tokens and the pools whose logs the leader receives. */
+const receivedFilters = (tape: StandbyInputs['tape']): Observable<readonly ReadFilter[]> =>
   new Observable((subscriber) => {
-    let known: readonly Hex[] = []
+    let known: readonly ReadFilter[] = []
     const update = () => {
       const tokens = new Map([...tape.notes.notes(tokenNotes).values()].map((token) => [token.address, token]))
       const listed = [...listedAddresses(tokens)].sort()
       const venues = venuesFrom(tape.notes.notes(venueNotes).values())
-      const now = listed.length > 0 ? [...listed, ...accountsOf(venues.values())] : listed
-      if (isSameList(known, now)) return
+      const now = filtersOf(listed, venues.values())
+      if (listed.length === 0 || isSameFilters(known, now)) return
       known = now
       subscriber.next(now)
     }

@@ -1,9 +1,14 @@
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { getOrAdd } from '../../lib/bounded-map.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { Address, Bytes32 } from '../../protocol/fields.ts'
 import type { DraftOf } from '../../protocol/updates.ts'
-import { type Pool, poolAccount } from '../chain/pools/pool.ts'
+import { MANAGER_SWAP_TOPIC } from '../chain/logs/event-decoder.ts'
+import type { LogOrigin, ReadFilter } from '../chain/logs/log-filter.ts'
+import type { Pool } from '../chain/pools/pool.ts'
 import { feeText } from '../chain/pools/pool-queries.ts'
+import { isSameList } from './list/list-diff.ts'
 import { venueOf } from './quotes.ts'
 import { Decimals, type Stored } from './token-schema.ts'
 import type { Swap } from './trades.ts'
@@ -25,7 +30,7 @@ export const VenueSchema = z.object({
   feeBps: z.string().nullable(),
   /** Why the pool was dropped; null while it is followed. */
   droppedFor: z.enum(reasons).nullable(),
-  /** The first block from which it is followed or dropped; null until the source receives its logs. */
+  /** The first block from which it is followed or dropped; null if it was never followed. */
   fromBlock: z.int().nullable(),
 })
 export type Venue = Stored<typeof VenueSchema>
@@ -61,7 +66,29 @@ export const isFollowed = ({ droppedFor, fromBlock }: Venue): boolean => dropped
 /** Fields of a venue in a message and in a snapshot. */
 export const venueFields = ({ pool, feeBps, fromBlock }: Venue) => ({ venue: venueOf(pool, feeBps), from_block: fromBlock ?? 0 })
 
-/** The contracts whose logs the source must receive. */
-export const accountsOf = (venues: Iterable<Venue>): readonly Venue['pool']['id'][] => [
-  ...new Set([...venues].filter(({ droppedFor }) => droppedFor === null).map(({ pool }) => poolAccount(pool))),
-]
+/** Says by which contract and topics the swaps of a pool are found. */
+export const originOf = ({ id, manager }: Pick<Pool, 'id' | 'manager'>): LogOrigin =>
+  manager === null ? { address: id } : { address: manager, topics: [MANAGER_SWAP_TOPIC, id] }
+
+/** Returns the filters that match the logs of these contracts, and the swaps of these pools: one more for each pool manager. */
+export function filtersOf(contracts: readonly Hex[], venues: Iterable<Venue>): readonly ReadFilter[] {
+  // The source leaves a refused pool out by itself, and asks for it again.
+  const wanted = [...venues].filter(({ droppedFor }) => droppedFor === null || droppedFor === 'refused')
+  const byManager = Map.groupBy(
+    wanted.map(({ pool }) => pool),
+    ({ manager }) => manager,
+  )
+  const own = byManager.get(null) ?? []
+  byManager.delete(null)
+  const ofManagers = [...byManager].flatMap(([manager, pools]) =>
+    manager === null ? [] : [{ addresses: [manager], topics: [[MANAGER_SWAP_TOPIC], pools.map(({ id }) => id).sort()] }],
+  )
+  return [{ addresses: own.length > 0 ? [...contracts, ...own.map(({ id }) => id)] : contracts }, ...ofManagers]
+}
+
+export const isSameFilters = (a: readonly ReadFilter[], b: readonly ReadFilter[]): boolean =>
+  a.length === b.length &&
+  a.every(
+    ({ addresses, topics }, index) =>
+      isSameList(addresses, b[index]?.addresses ?? []) && isDeepStrictEqual(topics, b[index]?.topics),
+  )

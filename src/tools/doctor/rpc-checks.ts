@@ -137,7 +137,7 @@ async function readPendingBlock({ reader, latest, config, wallTime }: CheckConte
   for (let polls = 1; ; polls += 1) {
     const results: PollResult[] = []
     const { memory } = reading
-    const inputs = { node: reader, state, memory, addresses: [], knowsSealed: () => false, now: wallTime, signal }
+    const inputs = { node: reader, state, memory, filters: [], knowsSealed: () => false, now: wallTime, signal }
     await pollPending({ ...inputs, emit: (result) => results.push(result) }, 'none')
     for (const result of results) {
       if (result.type === 'latest') reading = { ...reading, latest: result.header }

@@ -37,7 +37,7 @@ export async function probeSocket({ url, addresses, mayEnd, deadline }: SocketIn
     log: (kind, detail) => report.warn(kind, detail),
     onMessage: (json) => report.readShape(json),
   })
-  void addresses.then((list) => socket.setAddresses(list.length > 0 ? list : [ANY_ADDRESS]))
+  void addresses.then((list) => socket.setFilters([{ addresses: list.length > 0 ? list : [ANY_ADDRESS] }]))
   const complete = from(mayEnd).pipe(
     switchMap(() => interval(COMPLETE_CHECK_MS)),
     filter(() => report.isComplete),

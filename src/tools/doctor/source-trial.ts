@@ -1,4 +1,4 @@
-import { concat, delay, filter, from, fromEvent, interval, lastValueFrom, merge, NEVER, takeUntil, tap } from 'rxjs'
+import { concat, delay, filter, from, fromEvent, interval, lastValueFrom, map, merge, NEVER, takeUntil, tap } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
@@ -42,7 +42,7 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
   const events = sourceFromNow({
     ...sharedSourceOptions({ ...shared, config: config.chain, clock }),
     endpoints,
-    addresses: concat(from(addresses.then(notEmpty)), NEVER),
+    filters: concat(from(addresses.then(notEmpty)), NEVER).pipe(map((list) => [{ addresses: list }])),
     clock,
     log: shared.log,
   })

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { PlacedLog } from '../placed-logs.ts'
-import { poolAt } from '../simulated-pools.ts'
+import { poolOf } from '../simulated-pools.ts'
 import type { FollowedPools } from './followed-pools.ts'
-import { KeyLifecycles } from './key-lifecycles.ts'
+import { type KeyLifecycle, KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import { type AmendedFact, blockTime, isFact, publishedText } from './published-facts.ts'
 import { RetractReasons } from './retract-reasons.ts'
@@ -74,7 +74,7 @@ export class BlockSettlement implements Law {
       const block = this.#blockInProgress(update.block.number, update.block.hash, 'retract', update.id)
       const ended = this.lifecycles.retract(update)
       block.ended.add(update.key)
-      if (ended) this.#reasons.checkRetract(update, ended)
+      if (ended) this.#checkRetract(update, ended)
       // Another block took the place of the sealed one. The old block may return and be sealed again.
       const name = `${update.block.number} ${update.address}`
       if (this.seals.get(name)?.block.hash !== update.block.hash) this.seals.delete(name)
@@ -82,13 +82,26 @@ export class BlockSettlement implements Law {
       const fact = update.update as AmendedFact
       if (fact.stage === 'sealed' && !this.#isCorrection(fact))
         this.#blockInProgress(fact.block.number, fact.block.hash, 'amend', update.id)
-      this.#reasons.checkAmend(update)
+      if (!this.#mayWait(update.key)) this.#reasons.checkAmend(update)
       this.lifecycles.amend(update)
     } else if (update.type === 'hole' && update.reason === 'unreadable') {
       this.#partial.add(update.blocks.first)
     } else if (update.type === 'seal') {
       this.#checkSeal(update, this.#blockInProgress(update.block.number, update.block.hash, 'seal', update.id))
     }
+  }
+
+  /** While a manager is refused it is not known where a trade went, only that another log has its key. */
+  #checkRetract(retract: Extract<Update, { type: 'retract' }>, ended: KeyLifecycle): void {
+    const { id, key, block } = retract
+    const isTaken = this.lifecycles.expectedLogOf(block.hash, key) !== undefined
+    if (!(isTaken && this.#mayWait(key))) this.#reasons.checkRetract(retract, ended)
+    if (!isTaken) this.#pools.checkEnd(id, ended.lastPublished)
+  }
+
+  #mayWait(key: string): boolean {
+    const lifecycle = this.lifecycles.all.get(key)
+    return lifecycle !== undefined && this.#pools.mayWait(lifecycle.lastPublished)
   }
 
   /** A sealed fact may be corrected whenever it is known to be wrong, but not between the messages of another block. */
@@ -142,7 +155,7 @@ export class BlockSettlement implements Law {
     const truth = this.lifecycles.blockOf(block.hash)
     if (!truth || truth.number !== block.number) return violation('I3', `${id} seals block ${block.number} ${block.hash}`)
     if (blockTime(block) !== truth.timestamp) violation('I3', `${id} has the time ${block.timestamp}`)
-    const isSealable = (log: PlacedLog) => log.content.address === address || this.#isTradeOf(log, address, keys)
+    const isSealable = (log: PlacedLog) => log.content.address === address || this.#isTradeOf(log, seal)
     const sealable = truth.logs.filter(isSealable).map((log) => log.key)
     const expected = this.#partial.has(block.number) ? sealable.filter((key) => keys.includes(key)) : sealable
     if (keys.join() !== expected.join())
@@ -153,6 +166,10 @@ export class BlockSettlement implements Law {
     if (seals.some((other) => other.address === address)) violation('I4', `${id}: ${address} has two seals in one block`)
     const late = published.filter((fact) => fact.address === address && fact.late).map(({ key }) => key)
     if (seal.late_keys.join() !== late.join()) violation('I4', `${id}: late ${seal.late_keys.join()}, not ${late.join()}`)
+    // A node that returns the logs of all contracts returns those of the manager too, though it was not asked for them.
+    const isRead = this.#context.settings.traits.includes('unfiltered')
+    for (const lifecycle of isRead ? [] : keys.flatMap((key) => this.lifecycles.all.get(key) ?? []))
+      if (lifecycle.state === 'open') this.#pools.checkEnd(id, lifecycle.lastPublished)
     const types = keys.map((key) => (this.#isPart(key, seal) ? 'part' : this.lifecycles.seal(key, seal)?.type))
     if (seal.types.join() !== types.join()) violation('I4', `${id}: types ${seal.types.join()}, not ${types.join()}`)
     const name = `${block.number} ${address}`
@@ -164,10 +181,15 @@ export class BlockSettlement implements Law {
     seals.push(seal)
   }
 
-  /** Whether a seal of a token contains this swap. One of a pool that is not followed may be open, and sealed. */
-  #isTradeOf(log: PlacedLog, token: string, keys: readonly string[]): boolean {
-    if (poolAt(log.content.address)?.token !== token) return false
-    return this.#pools.isExpected(log) || (keys.includes(log.key) && swapOf(log) !== null)
+  /**
+   * Whether a seal of a token contains this swap. One of a pool that is not followed may be open, and sealed. What this block has
+   * sealed before stays in its seals, even if it is settled again without the pool.
+   */
+  #isTradeOf(log: PlacedLog, { address, block, keys }: Seal): boolean {
+    if (poolOf(log.content)?.token !== address) return false
+    const { state, hash, isForgotten } = this.lifecycles.all.get(log.key) ?? {}
+    const isSealed = state === 'sealed' && hash === block.hash && !isForgotten
+    return this.#pools.isExpected(log) || isSealed || (keys.includes(log.key) && swapOf(log) !== null)
   }
 
   /**
@@ -194,7 +216,7 @@ export class BlockSettlement implements Law {
       if (!seals.some((seal) => seal.keys.includes(key))) violation('I4', `${key} is published as sealed without a seal`)
     }
     for (const lifecycle of this.lifecycles.aliveInBlock(number)) {
-      if (this.#partial.has(number)) continue
+      if (this.#partial.has(number) || this.#pools.mayWait(lifecycle.lastPublished)) continue
       if (lifecycle.state === 'open') violation('I4', `${lifecycle.key} stays open after block ${number} was settled`)
       else if (lifecycle.hash !== hash && !lifecycle.isForgotten)
         violation('I4', `${lifecycle.key} stays sealed by ${lifecycle.hash} after ${hash} was settled`)

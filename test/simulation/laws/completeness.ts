@@ -2,11 +2,11 @@ import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { Fault, FaultKind } from '../fault-table.ts'
 import type { SimulatedBlock } from '../simulated-chain.ts'
-import { poolAt } from '../simulated-pools.ts'
+import { poolOf } from '../simulated-pools.ts'
 import { NOON } from '../virtual-clock.ts'
 import type { BlockSettlement } from './block-settlement.ts'
 import { expectedLogsOf } from './expected-logs.ts'
-import type { FollowedPools } from './followed-pools.ts'
+import { type FollowedPools, hindersAll, REFUSED_MOST_MS } from './followed-pools.ts'
 import type { KeyLifecycle } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import type { ListedTokens } from './listed-tokens.ts'
@@ -35,7 +35,7 @@ const failoverKinds: ReadonlySet<FaultKind> = new Set<FaultKind>([
   'endpointFrozen',
 ])
 const hindersFailover = ({ kind, target }: Fault): boolean =>
-  !['list', 'clock', 'chain'].includes(target) && !failoverKinds.has(kind)
+  !['list', 'clock', 'chain'].includes(target) && !failoverKinds.has(kind) && kind !== 'managersRefused'
 /** Faults that leave blocks of which the relay cannot read all logs. */
 const unreadableKinds = ['historyPruned', 'fewResults', 'unreadableLogs'] as const
 /** How long recovery may take after the last fault. */
@@ -76,14 +76,15 @@ export class Completeness implements Law {
   /** Without recent faults no block waits. Nor does it for long where another endpoint is healthy. */
   onTick(): void {
     const { chain, clock, activeFaults, settings } = this.#context
-    const isQuiet = activeFaults.isQuietFor(RECOVERY_MS)
+    const isQuiet = activeFaults.isQuietFor(RECOVERY_MS, hindersAll)
+    const publishMs = PUBLISH_TIMEOUT_MS + (activeFaults.wasActiveWithin('managersRefused', RECOVERY_MS) ? REFUSED_MOST_MS : 0)
     if (!isQuiet && !(settings.othersHealthy && activeFaults.isQuietFor(RECOVERY_MS, hindersFailover))) {
       this.#checkedUpTo = chain.head
       return
     }
     for (let number = this.#checkedUpTo + 1; ; number += 1) {
       const block = chain.block(number)
-      if (!block || block.canonicalFrom > clock.elapsedMs - (isQuiet ? PUBLISH_TIMEOUT_MS : FAILOVER_MS)) return
+      if (!block || block.canonicalFrom > clock.elapsedMs - (isQuiet ? publishMs : FAILOVER_MS)) return
       this.#checkedUpTo = number
       this.#checkBlock(block)
       for (const lifecycle of this.#settlement.lifecycles.aliveInBlock(number)) this.#checkLifecycle(lifecycle)
@@ -108,10 +109,11 @@ export class Completeness implements Law {
     if (this.isInHole(block.number)) return
     for (const [key, { log, text, isPart }] of expectedLogsOf(block.logs)) {
       const { content } = log
-      const pool = poolAt(content.address)
+      const pool = poolOf(content)
       const token = pool?.token ?? content.address
       const since = this.#tokens.listedSince.get(token)
-      if (since === undefined || block.number <= since || isPart || (pool && !this.#pools.isExpected(log))) continue
+      if (since === undefined || block.number <= since || isPart) continue
+      if (pool && !this.#pools.wasExpected(log, block.canonicalFrom)) continue
       const lifecycle = lifecycles.all.get(key)
       if (lifecycle?.state !== 'sealed')
         violation('I5', `${key} is sealed on the chain and ${lifecycle?.state ?? 'never published'}`)
@@ -122,8 +124,9 @@ export class Completeness implements Law {
     }
   }
 
-  #checkLifecycle({ key, number, state, hash, isForgotten }: KeyLifecycle): void {
+  #checkLifecycle({ key, number, state, hash, isForgotten, lastPublished }: KeyLifecycle): void {
     const { violation, chain, clock } = this.#context
+    if (this.#pools.mayWait(lastPublished)) return
     const block = chain.block(number)
     const settled = block && block.canonicalFrom <= clock.elapsedMs - PUBLISH_TIMEOUT_MS
     if (state === 'open' && settled && !this.#isUnreadable(number)) violation('I6', `${key} is open though its block is sealed`)

@@ -97,7 +97,7 @@ class TapeLaws implements Law {
     this.#laws = [
       new UpdateNumbering(context),
       // Needs the state of a key before the batch, so it comes before the settlement.
-      new SourceStatusLaw(context, settlement.lifecycles, tokens),
+      new SourceStatusLaw(context, { lifecycles: settlement.lifecycles, tokens, pools }),
       new OpenKeys(context, settlement.lifecycles),
       tokens,
       pools,

@@ -5,9 +5,10 @@ import type { FaultKind } from '../fault-table.ts'
 import type { PlacedLog } from '../placed-logs.ts'
 import type { SimulatedBlock } from '../simulated-chain.ts'
 import { isRound } from '../simulated-feed.ts'
-import { poolAt } from '../simulated-pools.ts'
+import { poolOf } from '../simulated-pools.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import { expectedLogsOf } from './expected-logs.ts'
+import type { FollowedPools } from './followed-pools.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import type { ListedTokens } from './listed-tokens.ts'
@@ -97,12 +98,13 @@ const slowingFaults: readonly FaultKind[] = [
   'truncatedPages',
 ]
 
-const isOfTokenOrPool = ({ content: { address } }: PlacedLog): boolean => (tokenAt(address) ?? poolAt(address)) !== undefined
+const isOfTokenOrPool = ({ content }: PlacedLog): boolean => (tokenAt(content.address) ?? poolOf(content)) !== undefined
 
 /** I13: the source never reports `ok` while it misses sealed logs, nor `silent` because the market is quiet. */
 export class SourceStatusLaw implements Law {
   readonly #context: LawContext
   readonly #lifecycles: KeyLifecycles
+  readonly #pools: FollowedPools
   #status: PublishedStatus | null = null
   /** When the relay last published something pre-confirmed, or began to listen. */
   #receivedAt = 0
@@ -121,9 +123,17 @@ export class SourceStatusLaw implements Law {
   /** When the relay last reported `no_pending` on the word of another chain. */
   #misledAt = Number.NEGATIVE_INFINITY
 
-  constructor(context: LawContext, lifecycles: KeyLifecycles, tokens: ListedTokens) {
+  constructor(
+    context: LawContext,
+    {
+      lifecycles,
+      tokens,
+      pools,
+    }: { readonly lifecycles: KeyLifecycles; readonly tokens: ListedTokens; readonly pools: FollowedPools },
+  ) {
     this.#context = context
     this.#lifecycles = lifecycles
+    this.#pools = pools
     // The laws of a restored tape begin anew, and the chain may have been higher before.
     let highest = context.chain.watermarks.reduce((highest, { number }) => Math.max(highest, number), 0)
     context.chain.events.subscribe((event) => {
@@ -235,9 +245,10 @@ export class SourceStatusLaw implements Law {
     if (Math.max(at, this.#startedAt) > since || blindingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS)))
       return
     const newestDue = chain.headAt(since + TWO_BLOCKS_MS) - NEWEST_BLOCKS
-    for (const { key, number, state, publishedAt } of this.#lifecycles.all.values()) {
+    for (const { key, number, state, publishedAt, lastPublished } of this.#lifecycles.all.values()) {
       const block = state === 'open' && publishedAt <= since ? chain.block(number) : undefined
       const isUnread = this.#unread.some(({ first, last }) => first <= number && number <= last)
+      if (this.#pools.mayWait(lastPublished)) continue
       if (block && block.canonicalFrom <= since && number <= newestDue && !isUnread)
         violation('I13', `${source} reports ok since ${at}, though ${key} is open and was sealed at ${block.canonicalFrom}`)
     }
@@ -273,6 +284,10 @@ export class SourceStatusLaw implements Law {
     const mayLackPending = lately(hidingFaults) || clock.elapsedMs - this.#misledAt <= EVIDENCE_MS
     if (reason === 'no_pending' && settings.mode === 'flash' && !mayLackPending)
       violation('I13', `${id} reports no_pending although the chain pre-confirms`)
+    const isManagerAlone =
+      lately(['managersRefused']) && activeFaults.isQuietFor(EVIDENCE_MS, ({ kind }) => kind !== 'managersRefused')
+    if ((reason === 'behind' || reason === 'refused') && isManagerAlone)
+      violation('I13', `${id} reports ${reason} because of a manager alone`)
     if (source === 'down' && !lately(failingFaults)) violation('I13', `${id} reports down without a reason`)
   }
 

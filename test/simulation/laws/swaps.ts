@@ -1,7 +1,7 @@
 import type { Update } from '../../../src/protocol/updates.ts'
 import { type ExactFraction, fractionOf, isNearest, shifted, unitsOf } from '../../support/exact-fraction.ts'
 import type { PlacedLog } from '../placed-logs.ts'
-import { poolAt, ROOT_BOUNDS, type SimulatedPool, SWAP } from '../simulated-pools.ts'
+import { isTokenFirst, MANAGER_SWAP, poolOf, ROOT_BOUNDS, type SimulatedPool, SWAP } from '../simulated-pools.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import { decimalText } from './exact-decimals.ts'
 
@@ -14,11 +14,16 @@ type Swap = {
   readonly currency: bigint
   readonly root: bigint
   readonly sender: string
-  readonly recipient: string
+  /** Null where the event does not name it. */
+  readonly recipient: string | null
+  /** In hundredths of a basis point; null where the event does not tell it. */
+  readonly fee: bigint | null
 }
 
 const WORD = 64
 const SWAP_WORDS = 5
+const MANAGER_SWAP_WORDS = 6
+const FEE_PLACES = 2
 const Q192 = 2n ** 192n
 const PRICE_DECIMALS = 8
 const BPS_DECIMALS = 2
@@ -26,17 +31,22 @@ const PARTS_TO_BPS = 4
 
 const addressOf = (word: string): string => `0x${word.slice(26)}`
 const magnitude = (value: bigint): bigint => (value < 0n ? -value : value)
-const isTokenFirst = ({ token, currency }: SimulatedPool): boolean => token < currency.address
-
 /** Null for another event, and for another layout than that of the pool. */
-export function swapOf({ content: { address, topics, data } }: PlacedLog): Swap | null {
-  const pool = poolAt(address)
-  const [name, sender = '', recipient = ''] = topics
-  if (!pool || name !== SWAP || topics.length !== 3 || data.length !== 2 + SWAP_WORDS * WORD) return null
+export function swapOf({ content }: PlacedLog): Swap | null {
+  const { topics, data } = content
+  const pool = poolOf(content)
+  const isManaged = pool?.kind === 'uniswap_v4'
+  const [name, first = '', second = ''] = topics
+  const chars = 2 + (isManaged ? MANAGER_SWAP_WORDS : SWAP_WORDS) * WORD
+  if (!pool || name !== (isManaged ? MANAGER_SWAP : SWAP) || topics.length !== 3 || data.length !== chars) return null
   const word = (nth: number) => BigInt(`0x${data.slice(2 + nth * WORD, 2 + (nth + 1) * WORD)}`)
-  const amounts = [BigInt.asIntN(256, word(0)), BigInt.asIntN(256, word(1))] as const
+  // The amounts of a manager are those of the swapper.
+  const amounts = [0, 1].map((nth) => BigInt.asIntN(256, word(nth)) * (isManaged ? -1n : 1n)) as [bigint, bigint]
   const [token, currency] = isTokenFirst(pool) ? amounts : ([amounts[1], amounts[0]] as const)
-  return { pool, token, currency, root: word(2), sender: addressOf(sender), recipient: addressOf(recipient) }
+  const swapped = { pool, token, currency, root: word(2) }
+  return isManaged
+    ? { ...swapped, sender: addressOf(second), recipient: null, fee: word(MANAGER_SWAP_WORDS - 1) }
+    : { ...swapped, sender: addressOf(first), recipient: addressOf(second), fee: null }
 }
 
 /** The content of a trade as text. */
@@ -58,7 +68,7 @@ export function findTradeError(trade: Trade, log: PlacedLog): string | null {
   const decimals = tokenAt(trade.address)?.decimals
   if (!swap || decimals === undefined) return 'is of no pool'
   const { venue, price, pool_price, basis, basis_bps, nav } = trade
-  const { pool, token, currency, root } = swap
+  const { pool, token, currency, root, fee } = swap
   const places = decimals - pool.currency.decimals
   const paid: ExactFraction | null = token === 0n ? null : shifted([magnitude(currency), magnitude(token)], places)
   if (!isRounded(price, paid)) return `has the price ${price} for ${currency} and ${token}`
@@ -76,6 +86,12 @@ export function findTradeError(trade: Trade, log: PlacedLog): string | null {
   const { symbol, address } = pool.currency
   if (venue.kind !== pool.kind || venue.currency.symbol !== symbol || venue.currency.address !== address)
     return `names ${JSON.stringify(venue)}`
+  const isManaged = pool.kind === 'uniswap_v4'
+  if (venue.hooks !== (isManaged ? null : 'none')) return `has the hooks ${venue.hooks}`
+  // Where the node answers no calls, the fee of a pool is not known.
+  const fees = isManaged ? [fee] : pool.kind === 'uniswap_v3' ? [null, BigInt(pool.fee)] : [null]
+  if (!fees.some((one) => venue.fee_bps === (one === null ? null : decimalText(one, FEE_PLACES))))
+    return `has the fee ${venue.fee_bps}`
   return null
 }
 

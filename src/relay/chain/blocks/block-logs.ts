@@ -3,9 +3,9 @@ import type { Host } from '../../host.ts'
 import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
 import type { Log, Logs } from '../logs/log-parser.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
-import type { ChainReader } from '../rpc/chain-reader.ts'
+import type { BlockId, ChainReader } from '../rpc/chain-reader.ts'
 import type { ConfirmChain } from '../rpc/endpoint-pool.ts'
-import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
+import { FilterRefusedError, UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import type { OpenKey, OpenKeys, SealedBlock } from './sealed-block.ts'
 
 /** A chain check is valid for this long. An endpoint with an older check is checked before the relay retracts a log. */
@@ -73,9 +73,13 @@ export function filtersToRead(listed: readonly ReadFilter[], openKeys: readonly 
   if (others.length === 0) return listed
   const [first, ...rest] = listed
   const contracts = new Set(others.flatMap(({ address, topics }) => (topics ? [] : [address])))
-  const narrow = others.flatMap(({ address, topics }) =>
-    topics ? [{ addresses: [address], topics: topics.map((word) => [word]) }] : [],
-  )
+  const narrow = [...Map.groupBy(others, ({ address }) => address)].flatMap(([address, keys]) => {
+    const tuples = keys.flatMap(({ topics }) => (topics ? [topics] : []))
+    const [first] = tuples
+    if (!first) return []
+    const topics = first.map((_, place) => [...new Set(tuples.flatMap((tuple) => tuple[place] ?? []))])
+    return [{ addresses: [address], topics }]
+  })
   return [{ ...first, addresses: [...(first?.addresses ?? []), ...contracts] }, ...rest, ...narrow]
 }
 
@@ -89,14 +93,15 @@ export async function readHeader(node: ChainReader, number: number, signal: Abor
 /** Reads the logs of a block by its hash, or by its number if the node does not support hashes. */
 export async function readLogs(
   node: ChainReader,
-  header: SealedHeader,
+  header: BlockId,
   filters: readonly ReadFilter[],
   signal: AbortSignal,
 ): Promise<Logs> {
   try {
     return await node.logsByHash(header, filters, signal)
   } catch (failure) {
-    if (!isInvalid(failure)) throw failure
+    const isRefused = failure instanceof FilterRefusedError && failure.reason === 'invalid'
+    if (!isInvalid(failure) && !isRefused) throw failure
     return readLogsByNumber(node, header, filters, signal)
   }
 }
@@ -104,7 +109,7 @@ export async function readLogs(
 /** A lagging node returns no logs for a block that it lacks, so it must also return the header with the expected hash. */
 async function readLogsByNumber(
   node: ChainReader,
-  { number, hash }: SealedHeader,
+  { number, hash }: BlockId,
   filters: readonly ReadFilter[],
   signal: AbortSignal,
 ): Promise<Logs> {
@@ -134,8 +139,10 @@ async function checkMissing(
   signal: AbortSignal,
 ): Promise<void> {
   if (openKeys.length === 0) return
-  const returned = new Set(logs.map((log) => log.transactionHash))
-  const missing = openKeys.filter(({ tx }) => !returned.has(tx))
+  // The logs of a pool manager are an answer of their own, maybe of another node, so only they show that it has the transaction.
+  const managers = new Set(openKeys.flatMap(({ address, topics }) => (topics ? [address] : [])))
+  const returned = new Set(logs.map(({ transactionHash: tx, address }) => (managers.has(address) ? `${tx} ${address}` : tx)))
+  const missing = openKeys.filter(({ tx, address, topics }) => !returned.has(topics ? `${tx} ${address}` : tx))
   if (missing.length === 0) return
   const reread = await node.header(number, signal)
   if (reread?.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)

@@ -8,6 +8,8 @@ import { largestPage } from './page-size.ts'
 const BACKOFF = { minMs: 50, maxMs: 2_000 }
 /** Limits of the delay after a read of a block that may lack logs. */
 const MISSING_LOGS_BACKOFF = { minMs: 500, maxMs: 2_000 }
+/** Delay after the refusal of a filter, which is soon left out: the other logs of the block wait for it. */
+const FILTER_REFUSED_DELAY_MS = 500
 /** Number of retries of a read that may lack logs, before the missing logs count as gone. */
 const MISSING_LOGS_RETRIES_BOUND = 2
 /** Limit of the counts, beyond which the oldest is forgotten. Each block of the largest page may have one. */
@@ -31,14 +33,17 @@ export type Failures = {
 export const noFailures: Failures = { counts: new Map(), retryAt: Number.NEGATIVE_INFINITY, last: null }
 
 export function afterFailure({ counts }: Failures, failure: ReadFailure, at: number): Failures {
-  const isMissingLogs = failure instanceof MissingLogsError
-  const kind = isMissingLogs ? failure.hash : failure.kind
+  const kind = failure instanceof MissingLogsError ? failure.hash : failure.kind
   const ofKind = (counts.get(kind) ?? 0) + 1
   const all = new Map(counts).set(kind, ofKind)
   const [oldest] = all.keys()
   if (all.size > COUNTS_BOUND && oldest !== undefined) all.delete(oldest)
-  const delayMs = isMissingLogs ? backoffMs(MISSING_LOGS_BACKOFF, ofKind) : backoffMs(BACKOFF, sum(all))
-  return { counts: all, retryAt: at + delayMs, last: failure }
+  return { counts: all, retryAt: at + delayAfter(failure, ofKind, sum(all)), last: failure }
+}
+
+function delayAfter(failure: ReadFailure, ofKind: number, ofAll: number): number {
+  if (failure instanceof MissingLogsError) return backoffMs(MISSING_LOGS_BACKOFF, ofKind)
+  return failure.kind === 'filter_refused' ? FILTER_REFUSED_DELAY_MS : backoffMs(BACKOFF, ofAll)
 }
 
 export const countOf = ({ counts }: Failures, kind: UpstreamErrorKind | Hex): number => counts.get(kind) ?? 0

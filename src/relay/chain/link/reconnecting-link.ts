@@ -13,9 +13,9 @@ import {
   timer,
 } from 'rxjs'
 import { retryWithBackoff } from '../../../lib/backoff.ts'
-import type { Hex } from '../../../lib/hex.ts'
 import { hostOf } from '../../../lib/http-fetch.ts'
 import type { Host } from '../../host.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
@@ -24,9 +24,9 @@ import { type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 const RETURN_AFTER_MS = 3_600_000
 const BACKOFF = { minMs: 250, maxMs: 30_000, jitter: [0.5, 1], stableMs: 30_000 } as const
 
-/** The link subscribes to `addresses`, retries its subscriptions at `probes`, and tries the next URL at `reconnects`. */
+/** The link subscribes to the logs that match `filters`, retries its subscriptions at `probes`, and tries the next URL at `reconnects`. */
 export type LinkInputs = {
-  readonly addresses: Observable<readonly Hex[]>
+  readonly filters: Observable<readonly ReadFilter[]>
   readonly probes: Observable<unknown>
   readonly reconnects: Observable<unknown>
 }
@@ -42,7 +42,7 @@ type Options = LinkInputs &
 /** An upstream socket as an endless stream of signals. After each loss it tries the next URL, with backoff. */
 export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
   defer(() => {
-    const { urls, addresses, probes, reconnects, chain, clock, random, log, onLoss } = options
+    const { urls, filters, probes, reconnects, chain, clock, random, log, onLoss } = options
     let attempts = 0
     // A `Retry-After` of one URL must not delay the attempt at another one, so it counts only for a single URL.
     const leastMs = (failure: unknown) => (urls.length === 1 && failure instanceof UpstreamError ? (failure.retryAfterMs ?? 0) : 0)
@@ -53,7 +53,7 @@ export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
       const connection = defer(() => {
         const socket = new SubscriptionSocket(url, { chain, now: () => clock.now(), log })
         const commands = merge(
-          addresses.pipe(tap((list) => socket.setAddresses(list))),
+          filters.pipe(tap((list) => socket.setFilters(list))),
           probes.pipe(tap(() => socket.retrySubscriptions())),
           chain.wrongFound.pipe(tap(() => socket.checkChainAgain())),
           reconnects.pipe(tap(() => socket.leave('node is not delivering logs'))),

@@ -2,20 +2,31 @@ import { Subject } from 'rxjs'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import { type Hex, readQuantity } from '../../../lib/hex.ts'
+import { readQuantity } from '../../../lib/hex.ts'
 import { parseShallowJson } from '../../../lib/safe-json.ts'
+import { chunk } from '../../../lib/turns.ts'
+import { MANAGERS_BOUND } from '../../config/pool-settings.ts'
 import type { Host } from '../../host.ts'
+import { type ReadFilter, requestFilterOf } from '../logs/log-filter.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { requestText } from '../rpc/request-text.ts'
 import { classifyHandshake, UpstreamError } from '../rpc/upstream-error.ts'
 
 /** Events of one upstream WebSocket. A clean close counts as a loss, like a failure. */
 export type LinkSignal =
-  /** The node accepted a subscription to logs of these addresses: `pendingLogs` are pre-confirmed, `logs` are sealed. */
-  | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
+  /**
+   * The node accepted a subscription to logs: `pendingLogs` are pre-confirmed, `logs` are sealed. It pushes those that match
+   * `pushed`: of the wanted `filters` the node may refuse those with topics.
+   */
+  | {
+      readonly type: 'live'
+      readonly subscription: 'pendingLogs' | 'logs'
+      readonly filters: readonly ReadFilter[]
+      readonly pushed: readonly ReadFilter[]
+    }
   /** `log` is one pushed log, or an array of logs that arrived together. */
   | { readonly type: 'log'; readonly subscription: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
-  /** The node refuses pre-confirmed logs of the new list of addresses. It may still push logs of the previous list. */
+  /** The node refuses pre-confirmed logs of the new filters. It may still push logs of the previous ones. */
   | { readonly type: 'refused' }
   | { readonly type: 'heads_live' }
   | { readonly type: 'head'; readonly header: unknown }
@@ -41,7 +52,7 @@ const PART_BOUND_ADDRESSES = 10_000
 /** Limit of the subscriptions into which a list of addresses is split after a node refused a longer part of it. */
 const PARTS_BOUND = 16
 /** Limit of known ids of subscriptions to logs. Those of replaced subscriptions are kept, since the node may still push for them. */
-const SUBSCRIPTIONS_BOUND = 8 * PARTS_BOUND
+const SUBSCRIPTIONS_BOUND = 8 * (PARTS_BOUND + MANAGERS_BOUND)
 
 type Options = Pick<Host, 'now' | 'log'> & { readonly chain: ChainIdentity; readonly onMessage?: (json: Buffer) => void }
 
@@ -64,14 +75,19 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 type LogSubscriptionKind = 'pendingLogs' | 'logs'
 type SubscriptionKind = LogSubscriptionKind | 'newHeads'
 
-/** A subscription in progress, to `addresses` in parts of `partSize`. A later attempt has a higher `nth`. */
+/** A subscription in progress: one part after the other. A later attempt has a higher `nth`. */
 type Attempt = {
   readonly nth: number
   readonly kind: LogSubscriptionKind
-  readonly addresses: readonly Hex[]
+  readonly filters: readonly ReadFilter[]
+  /** Limit of the addresses of one part. */
   readonly partSize: number
+  /** The parts that are not requested yet. */
+  readonly parts: readonly ReadFilter[]
   /** Subscription ids of the parts that the node has accepted. */
   readonly ids: readonly string[]
+  /** The filters with topics that the node has refused. */
+  readonly refused: readonly ReadFilter[]
 }
 
 type PendingRequest = { readonly onResult: (result: unknown) => void; readonly onError: (failure: RequestFailure) => void }
@@ -93,7 +109,7 @@ export class SubscriptionSocket {
   #headSubscription: string | null = null
   #unemitted: { readonly kind: LogSubscriptionKind; readonly results: unknown[]; readonly receivedAt: number } | null = null
   #earlyNotifications: { subscription: string; result: unknown; receivedAt: number }[] = []
-  #addresses: readonly Hex[] = []
+  #filters: readonly ReadFilter[] = []
   #isReady = false
   /** The kinds of logs to subscribe to, each with the ids of its open subscriptions. */
   readonly #logSubscriptions = new Map<LogSubscriptionKind, Pick<Attempt, 'nth' | 'ids'>>([['pendingLogs', noAttempt]])
@@ -127,9 +143,9 @@ export class SubscriptionSocket {
     this.#socket.on('close', (code) => this.#end(`closed with ${code}`))
   }
 
-  /** Subscribes to these addresses. The previous subscription ends only after the node accepts the new one. */
-  setAddresses(addresses: readonly Hex[]): void {
-    this.#addresses = addresses
+  /** Subscribes to the logs that match these filters. The previous subscription ends only after the node accepts the new one. */
+  setFilters(filters: readonly ReadFilter[]): void {
+    this.#filters = filters
     if (this.#isReady) this.#subscribeToLogs()
   }
 
@@ -189,44 +205,54 @@ export class SubscriptionSocket {
   }
 
   #subscribe(kind: LogSubscriptionKind): void {
-    const addresses = this.#addresses
+    const filters = this.#filters
+    const [whole] = filters
     // An empty list would subscribe to the logs of every contract.
-    if (addresses.length === 0) return
+    if (!whole || whole.addresses.length === 0) return
     this.#attemptCount += 1
-    const partSize = Math.min(addresses.length, PART_BOUND_ADDRESSES)
-    this.#requestPart({ nth: this.#attemptCount, kind, addresses, partSize, ids: [] })
+    this.#requestParts(this.#attemptCount, kind, filters, Math.min(whole.addresses.length, PART_BOUND_ADDRESSES))
+  }
+
+  #requestParts(nth: number, kind: LogSubscriptionKind, filters: readonly ReadFilter[], partSize: number): void {
+    const parts = filters.flatMap((filter) => partsOf(filter, partSize))
+    this.#requestPart({ nth, kind, filters, partSize, parts, ids: [], refused: [] })
   }
 
   #requestPart(attempt: Attempt): void {
-    const { kind, addresses, partSize, ids } = attempt
-    const first = ids.length * partSize
-    const address = partSize === addresses.length ? addresses : addresses.slice(first, first + partSize)
-    this.#request('eth_subscribe', [kind, { address }], {
+    const { nth, kind, filters, partSize, ids, refused } = attempt
+    const [part, ...parts] = attempt.parts
+    if (!part) return
+    const next = (after: Attempt) => (parts.length > 0 ? this.#requestPart(after) : this.#replaceSubscriptions(after))
+    this.#request('eth_subscribe', [kind, requestFilterOf(part)], {
       onResult: (id) => {
         if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
-        const subscribed = { ...attempt, ids: [...ids, id] }
-        if (first + partSize >= addresses.length) return this.#replaceSubscriptions(subscribed, id)
+        next({ ...attempt, parts, ids: [...ids, id] })
+        // Logs that were pushed before this answer follow the signal that the subscription is live.
         this.#addSubscription(id, kind)
-        this.#requestPart(subscribed)
       },
       onError: (failure) => {
         if (failure.code === null) return this.#end(`${kind} refused: ${failure.message}`)
+        if (part.topics) {
+          this.#warnOfRefusal(kind, failure, part)
+          return next({ ...attempt, parts, refused: [...refused, part] })
+        }
+        const size = filters[0]?.addresses.length ?? 0
         const smaller = Math.ceil(partSize / 2)
-        const maySplit = ids.length === 0 && smaller < partSize && smaller * PARTS_BOUND >= addresses.length
-        if (maySplit && failure.code !== UNKNOWN_METHOD_CODE) return this.#requestPart({ ...attempt, partSize: smaller })
+        const maySplit = ids.length === 0 && smaller < partSize && smaller * PARTS_BOUND >= size
+        if (maySplit && failure.code !== UNKNOWN_METHOD_CODE) return this.#requestParts(nth, kind, filters, smaller)
         this.#unsubscribe(ids)
         this.#reportRefusal(kind, failure)
       },
     })
   }
 
-  /** Called when the node has accepted all parts, the last one with the id `lastId`. Ends the previous subscriptions. */
-  #replaceSubscriptions({ nth, kind, addresses, ids }: Attempt, lastId: string): void {
+  /** Called when the node has answered for all parts. Ends the previous subscriptions. */
+  #replaceSubscriptions({ nth, kind, filters, ids, refused }: Attempt): void {
     const previous = this.#logSubscriptions.get(kind) ?? noAttempt
     if (previous.nth > nth) return this.#unsubscribe(ids)
     this.#logSubscriptions.set(kind, { nth, ids })
-    this.signals.next({ type: 'live', subscription: kind, addresses })
-    this.#addSubscription(lastId, kind)
+    const pushed = refused.length > 0 ? filters.filter((filter) => !refused.includes(filter)) : filters
+    this.signals.next({ type: 'live', subscription: kind, filters, pushed })
     this.#unsubscribe(previous.ids)
   }
 
@@ -241,8 +267,9 @@ export class SubscriptionSocket {
     else this.#end(`${kind} refused: ${failure.message}`, 'forbidden')
   }
 
-  #warnOfRefusal(subscription: SubscriptionKind, { code, message }: RequestFailure): void {
-    this.#options.log('subscription_refused', { subscription, code, reason: message })
+  #warnOfRefusal(subscription: SubscriptionKind, { code, message }: RequestFailure, part?: ReadFilter): void {
+    const ofPools = part && { pool_manager: part.addresses[0] }
+    this.#options.log('subscription_refused', { subscription, code, reason: message, ...ofPools })
   }
 
   #unsubscribe(ids: readonly string[]): void {
@@ -358,3 +385,7 @@ export class SubscriptionSocket {
     this.#socket.terminate()
   }
 }
+
+/** Splits the list of addresses of a filter into parts of at most `size`. */
+const partsOf = (filter: ReadFilter, size: number): readonly ReadFilter[] =>
+  filter.addresses.length <= size ? [filter] : chunk(filter.addresses, size).map((addresses) => ({ ...filter, addresses }))

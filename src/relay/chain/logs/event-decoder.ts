@@ -120,6 +120,10 @@ const events = [
   ...swaps,
 ] as const
 
+const [, [managerSwapTopic]] = swaps
+/** The first topic of a swap in a Uniswap v4 manager. The second one is the pool's id. */
+export const MANAGER_SWAP_TOPIC: Hex = managerSwapTopic
+
 const swapTopics: ReadonlySet<unknown> = new Set(swaps.map(([topic]) => topic))
 
 /** Whether a log with this topic is a swap of a pool, if it has the layout of one. */

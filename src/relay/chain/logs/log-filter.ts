@@ -19,9 +19,22 @@ const sets = new WeakMap<readonly Hex[], ReadonlySet<Hex>>()
 /** Returns the set of a list, which is made only once: a list may be long, and every sealed block needs its set. */
 export const addressSetOf = (addresses: readonly Hex[]): ReadonlySet<Hex> => getOrAdd(sets, addresses, () => new Set(addresses))
 
-/** Returns the contracts of which the filters match every log. */
-export function wholeContracts(filters: readonly ReadFilter[]): ReadonlySet<Hex> {
-  const [first, ...others] = filters.filter(({ topics }) => topics === undefined)
-  if (!first) return new Set()
-  return others.length === 0 ? addressSetOf(first.addresses) : new Set([first, ...others].flatMap(({ addresses }) => addresses))
-}
+/** Returns a filter as a node expects it. */
+export const requestFilterOf = ({ addresses, topics }: ReadFilter) => ({
+  address: addresses,
+  ...(topics && { topics: topics.map((words) => [...words]) }),
+})
+
+const completeSets = new WeakMap<readonly ReadFilter[], ReadonlySet<Hex>>()
+
+/** Returns the contracts, and the pools of pool managers, of which the filters match every log. */
+export const completeFor = (filters: readonly ReadFilter[]): ReadonlySet<Hex> =>
+  getOrAdd(completeSets, filters, () => {
+    const [first, ...others] = filters.map(({ addresses, topics }) => (topics ? (topics[POOL_PLACE] ?? []) : addresses))
+    if (!first || others.length === 0) return addressSetOf(first ?? NO_ADDRESSES)
+    return new Set([first, ...others].flat())
+  })
+
+/** The place of the pool's id in the topics of a pool manager's log. */
+const POOL_PLACE = 1
+const NO_ADDRESSES: readonly Hex[] = []

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Hex, quantity } from '../../../lib/hex.ts'
-import type { ReadFilter } from '../logs/log-filter.ts'
+import { type ReadFilter, requestFilterOf } from '../logs/log-filter.ts'
 import { type FindLog, type Log, type Logs, parseLogs, unreadableTxsOf } from '../logs/log-parser.ts'
 import { Header, type SealedHeader } from './block-header.ts'
 import type { RequestFn } from './endpoint-pool.ts'
 import { UnparsedLogs } from './unparsed-logs.ts'
-import { UpstreamError } from './upstream-error.ts'
+import { FilterRefusedError, UpstreamError } from './upstream-error.ts'
 
 /** Sorts logs in chain order, since not every node returns them so. Logs with one key are then next to each other. */
 const sortLogs = (logs: readonly Log[]): readonly Log[] =>
@@ -79,9 +79,26 @@ export class ChainReader {
     isIndivisible: boolean,
     read: (filter: ReadFilter) => Promise<Logs>,
   ): Promise<Logs> {
-    const answers = await Promise.all(filters.map((filter) => this.#inParts(filter, isIndivisible, read)))
-    const [first, ...others] = answers
-    return first && others.length === 0 ? first : mergeLogs(answers)
+    const reads = filters.map((filter) => this.#inParts(filter, isIndivisible, read))
+    const [first, ...others] = reads
+    if (first && others.length === 0) return first
+    await Promise.allSettled(reads)
+    const refused: { readonly filter: ReadFilter; readonly failure: UpstreamError }[] = []
+    const answers: Logs[] = []
+    for (const [index, filter] of filters.entries())
+      try {
+        answers.push((await reads[index]) ?? NO_LOGS)
+      } catch (failure) {
+        // A node that refuses the first filter too refuses the request, whatever the filter is.
+        if (index === 0 || !isRefusalOf(filter, failure, isIndivisible)) throw failure
+        refused.push({ filter, failure })
+      }
+    const [refusal] = refused
+    if (!refusal) return mergeLogs(answers)
+    throw new FilterRefusedError(
+      refused.map(({ filter }) => filter),
+      refusal.failure,
+    )
   }
 
   /** Reads the logs of all addresses at once, or of each half of the list if the node refuses that many addresses or logs. */
@@ -122,16 +139,19 @@ export class ChainReader {
     return merged
   }
 
-  async #logsAnswer({ addresses, topics }: ReadFilter, blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
+  async #logsAnswer(filter: ReadFilter, blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
     // A request with an empty list would return the logs of every contract.
-    if (addresses.length === 0) return []
-    return this.#request(
-      'eth_getLogs',
-      [{ address: addresses, ...(topics && { topics: topics.map((words) => [...words]) }), ...blockFilter }],
-      signal,
-    )
+    if (filter.addresses.length === 0) return []
+    return this.#request('eth_getLogs', [{ ...requestFilterOf(filter), ...blockFilter }], signal)
   }
 }
+
+const NO_LOGS: Logs = { logs: [], unreadable: 0 }
+
+const isRefusalOf = ({ topics }: ReadFilter, failure: unknown, isIndivisible: boolean): failure is UpstreamError =>
+  topics !== undefined &&
+  failure instanceof UpstreamError &&
+  (failure.isAboutFilter || (isIndivisible && failure.kind === 'too_large'))
 
 function mergeLogs(parts: readonly Logs[]): Logs {
   const logs = sortLogs(parts.flatMap((part) => part.logs))
@@ -140,7 +160,7 @@ function mergeLogs(parts: readonly Logs[]): Logs {
   return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
 }
 
-type BlockId = Pick<SealedHeader, 'number' | 'hash'>
+export type BlockId = Pick<SealedHeader, 'number' | 'hash'>
 
 type BlockFilter = { readonly blockHash: Hex } | { readonly fromBlock: Hex; readonly toBlock: Hex | 'pending' }
 

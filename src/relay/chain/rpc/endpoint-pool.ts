@@ -326,7 +326,7 @@ export class EndpointPool {
     } catch (failure) {
       const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', failureReason(failure))
       failed = error.kind
-      throw 'batch' in request || isCallMethod(request.method) ? asRequestSpecific(error) : error
+      throw 'batch' in request || isOptional(request, error) ? asRequestSpecific(error) : error
     } finally {
       clearTimeout(timer)
       this.#options.onAnswer?.(hostOf(endpoint.url), (this.#options.now() - sentAt) / 1_000, failed)
@@ -343,9 +343,14 @@ const jsonRpc = ({ method, params }: Call, id: number): JsonRpcRequest => ({ jso
 /** Whether the endpoint takes no batches, or only shorter ones. */
 const isBatchRefusal = ({ kind, isRefused }: UpstreamError): boolean => isRefused || kind === 'too_large'
 
+/** Whether the relay can do without the answer: that to a call, and that to a filter with topics, if the node refuses it. */
+const isOptional = ({ method, params: [filter] }: Call, { isAboutFilter }: UpstreamError): boolean =>
+  isCallMethod(method) ||
+  (isAboutFilter && method === 'eth_getLogs' && typeof filter === 'object' && filter !== null && 'topics' in filter)
+
 /** Makes an error concern one request only. Calls and batches are optional reads, whose failure must not stop required ones. */
-const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
-  new UpstreamError(kind, message, retryAfterMs, true, detail)
+const asRequestSpecific = ({ kind, message, retryAfterMs, detail, status }: UpstreamError): UpstreamError =>
+  new UpstreamError(kind, message, retryAfterMs, true, detail, status)
 
 export function exchangeWith(url: string): Exchange {
   if (!/^wss?:/.test(url)) return (request, signal) => post(url, request, signal)

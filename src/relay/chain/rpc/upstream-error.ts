@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { ReadFilter } from '../logs/log-filter.ts'
 
 /** By the kind of an error the caller decides to retry, to try another endpoint, to request less, or to give up. */
 export type UpstreamErrorKind =
@@ -15,6 +16,8 @@ export type UpstreamErrorKind =
   | 'gone'
   | 'invalid'
   | 'reverted'
+  /** The node answers a filter by contracts alone, and refuses one that has topics too. */
+  | 'filter_refused'
 
 const finalKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unknown_method', 'too_large', 'gone', 'invalid', 'reverted'])
 
@@ -23,6 +26,12 @@ const filterTooLong = /(too many|exceed\w*|more than \d+|at most \d+|limit\w*|ma
 
 /** Kinds of errors that count as a refusal: the endpoint does not serve the method, or not in this form. */
 const refusedKinds: ReadonlySet<UpstreamErrorKind> = new Set(['forbidden', 'unknown_method', 'invalid'])
+
+/** Kinds of errors that are an answer about the filter, if the node answers another filter for the same blocks. */
+const filterRefusals: ReadonlySet<UpstreamErrorKind> = new Set(['invalid', 'unknown_method', 'forbidden', 'unknown', 'reverted'])
+
+const unavailable = /healthy|offline|timeout|timed out|unavailable/i
+const unavailableStatuses: ReadonlySet<number> = new Set([408, 502, 503, 504])
 
 /** The error that the upstream returned, with the HTTP status of the answer. */
 export type UpstreamErrorDetail = {
@@ -39,6 +48,8 @@ export class UpstreamError extends Error {
   readonly isRequestSpecific: boolean
   /** Null if the upstream returned no readable error. */
   readonly detail: UpstreamErrorDetail | null
+  /** The HTTP status of the answer; null without an answer. */
+  readonly status: number | null
 
   constructor(
     kind: UpstreamErrorKind,
@@ -46,12 +57,14 @@ export class UpstreamError extends Error {
     retryAfterMs: number | null = null,
     isRequestSpecific = false,
     detail: UpstreamErrorDetail | null = null,
+    status: number | null = null,
   ) {
     super(message)
     this.kind = kind
     this.retryAfterMs = retryAfterMs
     this.isRequestSpecific = isRequestSpecific
     this.detail = detail
+    this.status = status
   }
 
   /** Whether the error is a node's answer about the request, and does not mean that the node is unreachable or busy. */
@@ -68,9 +81,31 @@ export class UpstreamError extends Error {
     return refusedKinds.has(this.kind)
   }
 
+  /** Whether it may be about the filter of the request, and not about the node. */
+  get isAboutFilter(): boolean {
+    return filterRefusals.has(this.kind) || (this.status !== null && this.status >= 400 && !this.#isUnavailable)
+  }
+
+  /** Whether the node says itself that it cannot answer now. */
+  get #isUnavailable(): boolean {
+    return this.kind !== 'unreachable' || unavailableStatuses.has(this.status ?? 0) || unavailable.test(this.message)
+  }
+
   /** Whether another endpoint may answer this request, or this endpoint later. */
   get isRetryable(): boolean {
     return !finalKinds.has(this.kind)
+  }
+}
+
+/** A node answers a filter with topics with an error, while it answers another filter for the same blocks. */
+export class FilterRefusedError extends UpstreamError {
+  readonly filters: readonly ReadFilter[]
+  readonly reason: UpstreamErrorKind
+
+  constructor(filters: readonly ReadFilter[], { kind, message }: UpstreamError) {
+    super('filter_refused', message)
+    this.filters = filters
+    this.reason = kind
   }
 }
 
@@ -98,7 +133,7 @@ const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
     /range|max results|more than \d+ results|(response|request body) too large|too many RPC calls|calls in \w+ batch|too many (results|logs)|limit exceeded/i,
     'too_large',
   ],
-  [/healthy|offline|timeout|timed out|unavailable/i, 'unreachable'],
+  [unavailable, 'unreachable'],
 ]
 
 /** The message takes precedence over most codes, which providers share between errors (-32602: invalid, too large, too early). */
@@ -107,7 +142,7 @@ export function classify(response: Response, error: Omit<UpstreamErrorDetail, 's
   const retryAfterMs = parseRetryAfterMs(response.headers.get('retry-after'))
   const { kind, isRequestSpecific = false } = kindOf(status, error)
   const message = error ? `${error.code} ${error.message}` : `HTTP ${status}`
-  return new UpstreamError(kind, message, retryAfterMs, isRequestSpecific, error && { ...error, status })
+  return new UpstreamError(kind, message, retryAfterMs, isRequestSpecific, error && { ...error, status }, status)
 }
 
 export function classifyHandshake({ statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>): UpstreamError {

@@ -1,9 +1,10 @@
 import { MACHINE_LAG_MS } from '../blocks/block-bounds.ts'
 import { type BlockResult, settleableLogs } from '../blocks/block-logs.ts'
+import { addRange, unreadAfter } from '../blocks/block-ranges.ts'
 import { grownPage, shrunkPage } from '../blocks/page-size.ts'
 import { afterFailure, countOf, noFailures, type ReadFailure } from '../blocks/read-failures.ts'
 import type { BlockRange, Cursor, SealedBlock } from '../blocks/sealed-block.ts'
-import { matchesAny } from '../logs/log-filter.ts'
+import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import { forget, learnHead, learnRemoved, learnSafe, releaseFinality, suspectBlock } from './learn-heads.ts'
 import { DISPUTE_TRIES } from './plan.ts'
@@ -13,14 +14,10 @@ import type { FinalityEvent, Hole, PlannedRead, ReadAnswer, SealedEvidence, Sett
 
 /** Number of retries of an unanswered page before a smaller one is tried. */
 const UNREACHABLE_RETRIES_BOUND = 3
-/** Limit of ranges. At the limit, the last range is extended instead, even over blocks that are already settled. */
-const RANGES_BOUND = 64
 /** A recheck reads recent blocks again after this many new blocks. */
 const RECHECK_EVERY_BLOCKS = 2
 /** Least interval between the starts of two rechecks. */
 const RECHECK_INTERVAL_MS = 1_000
-
-type Ranges = SealedState['unread']
 
 /** Errors of these kinds may mean that the node is disconnected. */
 const outageKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unreachable', 'busy', 'unknown'])
@@ -39,6 +36,10 @@ function take(state: SealedState, evidence: SealedEvidence, at: number): Learned
   switch (evidence.type) {
     case 'listed':
       return [{ ...state, filters: evidence.filters }, []]
+    case 'outdated': {
+      const nth = 1 + Math.max(0, ...state.outdated.values())
+      return [{ ...state, outdated: new Map([...state.outdated, ...evidence.blocks.map((number) => [number, nth] as const)]) }, []]
+    }
     case 'began':
       return [state.blocks.newest ? state : { ...state, blocks: addUnread(state.blocks, evidence.cursor) }, []]
     case 'head':
@@ -82,6 +83,10 @@ function takeAnswer(state: SealedState, answer: ReadAnswer, at: number): Learned
       const missing = state.unread.slice(0, 1).map((range) => ({ ...range, to, missingReason }))
       return [succeed({ ...state, unread: [...missing, ...unreadAfter(state.unread, to)] }, read, at), []]
     }
+    case 'lost': {
+      const settled = succeed(resettled(state, read, answer.number), read, at)
+      return [settled, [sealedEvent(settled, [], [holeAt(answer.number, 'pruned')])]]
+    }
     case 'rechecked':
       return [recheck(state, answer), answer.holes.length > 0 ? [sealedEvent(state, [], answer.holes)] : []]
   }
@@ -124,6 +129,7 @@ function fail(state: SealedState, read: PlannedRead, failure: ReadFailure, at: n
     const isShrunk = read.what === 'page' && kind === 'unreachable' && countOf(before, kind) >= UNREACHABLE_RETRIES_BOUND
     return { ...state, failures, page: isShrunk ? shrunkPage(read.page) : state.page }
   }
+  if (read.lane === 'outdated') return { ...state, failures }
   const failingSince = kind !== null && outageKinds.has(kind) ? (state.outage.failingSince ?? at) : state.outage.failingSince
   // The highest head may have been wrong, so the last received one is the next target.
   const target = countOf(before, 'behind') >= DISPUTE_TRIES ? state.lastHead : state.target
@@ -140,20 +146,22 @@ function takeBlocks(before: SealedState, { read, results, failure }: Extract<Rea
   for (const result of results) {
     // A token that was listed during the read may have logs in this block that were not requested.
     if (read.what === 'next' && result.listed !== state.filters)
-      return [fail(state, read, new UpstreamError('behind', 'the token list changed during the read'), at), events]
+      return [fail(state, read, new UpstreamError('behind', 'the filters changed during the read'), at), events]
     const { number, hash } = result.header
     if (read.what === 'next') state = succeed(forget(state, number), read, at)
-    else if (hashOf(state, number) !== hash) return [succeed(resettled(suspectBlock(state, number, hash), number), read, at), []]
-    const [settled, blockEvents] = settleBlock(state, result, at)
+    // The hash of an old block may be forgotten.
+    else if ((hashOf(state, number) ?? hash) !== hash)
+      return [succeed(resettled(suspectBlock(state, number, hash), read, number), read, at), []]
+    const [settled, blockEvents] = settleBlock(state, result, read, at)
     // A finality event follows the block that it waited for, so clients have the facts that it covers and no later ones.
     const [released, finality] = releaseFinality(settled)
     events.push(...blockEvents, ...finality)
-    state = read.what === 'next' ? scheduleRecheck(released, number, at) : resettled(released, number)
+    state = read.what === 'next' ? scheduleRecheck(released, number, at) : resettled(released, read, number)
   }
   return [failure ? fail(state, read, failure, at) : succeed(state, read, at), events]
 }
 
-function settleBlock(state: SealedState, result: BlockResult, at: number): Learned {
+function settleBlock(state: SealedState, result: BlockResult, read: PlannedRead, at: number): Learned {
   const { number, hash, timestamp } = result.header
   if ('holeReason' in result) {
     const unread = { ...state, blocks: addUnread(state.blocks, { number, hash }) }
@@ -161,10 +169,15 @@ function settleBlock(state: SealedState, result: BlockResult, at: number): Learn
   }
   const { listed, filters, logs } = result
   // A recheck counts the logs of listed tokens only, so logs of other tokens are not counted here.
-  const logCount = filters === listed ? logs.length : logs.filter((log) => matchesAny(listed, log)).length
+  const countOfFilters = (counted: readonly ReadFilter[]) => logs.filter((log) => matchesAny(counted, log)).length
+  const logCount = filters === listed ? logs.length : countOfFilters(listed)
+  const wholeCount = listed.length === 1 ? logCount : countOfFilters(listed.slice(0, 1))
   const via = number <= state.outage.lastBlock ? 'backfill' : 'sealed'
   const block: SealedBlock = { number, hash, timestamp, ...settleableLogs(result), filters, via }
-  const settled = { ...state, blocks: addBlock(state.blocks, { number, hash, logCount, filters: listed, settledAt: at }) }
+  const counted = { number, hash, logCount, wholeCount, filters: listed, settledAt: at }
+  // An outdated block may be so old that no recheck is needed.
+  const isOld = read.what === 'outdated' && number <= cursorsOf(state).restartCursor.number
+  const settled = { ...state, blocks: addBlock(state.blocks, isOld ? { ...counted, isRechecked: true } : counted) }
   return [settled, [sealedEvent(settled, [block])]]
 }
 
@@ -175,7 +188,12 @@ function scheduleRecheck(state: SealedState, number: number, at: number): Sealed
   return { ...state, recheck: { ...recheck, below: number, scheduledAt: at } }
 }
 
-function resettled(state: SealedState, number: number): SealedState {
+function resettled(state: SealedState, read: PlannedRead, number: number): SealedState {
+  if (read.what === 'outdated') {
+    // Another filter that the block needs may have become known during the read.
+    const outdated = new Map([...state.outdated].filter(([other, nth]) => other !== number || nth !== read.nth))
+    return { ...state, outdated }
+  }
   const incomplete = new Set([...state.recheck.incomplete].filter((other) => other !== number))
   return { ...state, recheck: { ...state.recheck, incomplete } }
 }
@@ -184,6 +202,7 @@ function rollBack(state: SealedState, to: Cursor, lost: BlockRange | null): Lear
   const incomplete = new Set([...state.recheck.incomplete].filter((number) => number <= to.number))
   const rolledBack: SealedState = {
     ...state,
+    outdated: new Map([...state.outdated].filter(([number]) => number <= to.number)),
     blocks: rollBackTo(state.blocks, to),
     disputed: state.disputed !== null && state.disputed > to.number ? null : state.disputed,
     // The highest head may be one of the replaced blocks.
@@ -210,19 +229,6 @@ function skip(state: SealedState, { read, to, missingReason }: Extract<ReadAnswe
   const unread = addRange(state.unread, { from, to: to.number, missingReason, readableAt })
   return { ...state, outage, blocks: addUnread(state.blocks, to), unread }
 }
-
-export function addRange(unread: Ranges, range: Ranges[number]): Ranges {
-  const last = unread.at(-1)
-  const isAdjacent = last?.missingReason === range.missingReason && last.to + 1 === range.from
-  const joined = { ...range, from: last?.from ?? range.from }
-  if (isAdjacent) return unread.with(-1, joined)
-  if (unread.length >= RANGES_BOUND) return unread.with(-1, { ...joined, missingReason: null })
-  return [...unread, range]
-}
-
-/** Returns the ranges that are left once the first blocks of the first one are read or reported, up to `to`. */
-const unreadAfter = ([range, ...others]: Ranges, to: number): Ranges =>
-  range && to < range.to ? [{ ...range, from: to + 1 }, ...others] : others
 
 function takePage(state: SealedState, { read, blocks, holes, to }: Extract<ReadAnswer, { type: 'page' }>, at: number): Learned {
   const unread = unreadAfter(state.unread, to)

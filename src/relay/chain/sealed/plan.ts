@@ -11,7 +11,7 @@ export const DISPUTE_TRIES = 5
 
 /** Returns what to read from the node next, at most one read for each lane. */
 export const plan = (state: SealedState): readonly PlannedRead[] =>
-  [planSettling(state), planBackfill(state), planRecheck(state)].filter((read) => read !== null)
+  [planSettling(state), planOutdated(state), planBackfill(state), planRecheck(state)].filter((read) => read !== null)
 
 function planSettling(state: SealedState): PlannedRead | null {
   const { blocks, target, disputed, outage, recheck, failures } = state
@@ -27,6 +27,11 @@ function planSettling(state: SealedState): PlannedRead | null {
   if (outage.isUnbounded) return { lane, what: 'oldest', settled, target }
   if (ahead > BACKFILL_THRESHOLD_BLOCKS) return { lane, what: 'newest', settled, target }
   return { lane, what: 'next', settled, count: Math.min(ahead, PARALLEL_BLOCKS) }
+}
+
+function planOutdated({ outdated }: SealedState): PlannedRead | null {
+  const [first] = outdated
+  return first ? { lane: 'outdated', what: 'outdated', number: first[0], nth: first[1] } : null
 }
 
 /** Reads ranges of old blocks, in pages that the node accepts. Settling reads the newest blocks in parallel. */

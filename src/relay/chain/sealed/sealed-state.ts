@@ -1,12 +1,13 @@
 import type { Hex } from '../../../lib/hex.ts'
 import { WITHIN_REACH_BLOCKS } from '../blocks/block-bounds.ts'
+import type { UnreadRange } from '../blocks/block-ranges.ts'
 import { largestPage, type PageSize } from '../blocks/page-size.ts'
 import { type Failures, noFailures } from '../blocks/read-failures.ts'
 import type { Cursor, OpenKeys } from '../blocks/sealed-block.ts'
 import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Header, SealedHeader } from '../rpc/block-header.ts'
 import { addUnread, findBlock, firstUnchecked, noBlocks, type SettledBlocks } from './settled-blocks.ts'
-import type { FinalityEvent, Lane, UnreadRange } from './settlement-types.ts'
+import type { FinalityEvent, Lane } from './settlement-types.ts'
 
 /** Limit of the distance of a new head above the newest known one. A head further above is ignored as garbage. */
 const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
@@ -16,7 +17,7 @@ type AnnouncedHeader = { readonly header: SealedHeader; readonly isPushed: boole
 
 /** All that the relay knows about the sealed chain. `plan` says what to read next, and `learn` returns the next state. */
 export type SealedState = {
-  /** The listed contracts. Each change makes a new array. */
+  /** The filters of the next reads. Each change makes a new array. */
   readonly filters: readonly ReadFilter[]
   readonly blocks: SettledBlocks
   /** The head to settle up to, the last received one, and the number of the last one that was asked for. */
@@ -51,6 +52,8 @@ export type SealedState = {
     /** True if the last step settled a block again. New blocks must not wait for several such steps. */
     readonly hasResettled: boolean
   }
+  /** Blocks to settle again, because they were settled without a filter that they need. A later need has a higher number. */
+  readonly outdated: ReadonlyMap<number, number>
   /** Finality events that wait until all blocks up to their block are settled, so that clients have all facts they cover. */
   readonly finality: readonly FinalityEvent[]
   readonly failures: Readonly<Record<Lane, Failures>>
@@ -66,10 +69,11 @@ type SealedStart = {
   /** The newest `safe` block in the previous run. */
   readonly safe: number | null
   readonly openKeys: Pick<OpenKeys, 'sealedInPreviousRun'>
+  readonly outdated?: readonly number[]
   readonly silenceMs: number
 }
 
-export function startSealed({ cursor, began = null, safe, openKeys, silenceMs }: SealedStart): SealedState {
+export function startSealed({ cursor, began = null, safe, openKeys, outdated = [], silenceMs }: SealedStart): SealedState {
   // A reorg during the outage may have replaced blocks below the cursor, so their hashes are remembered.
   const known = cursor ? [...openKeys.sealedInPreviousRun.filter(({ number }) => number < cursor.number), cursor] : []
   return {
@@ -86,8 +90,9 @@ export function startSealed({ cursor, began = null, safe, openKeys, silenceMs }:
     unread: [],
     page: largestPage,
     recheck: { below: null, scheduledAt: Number.NEGATIVE_INFINITY, incomplete: new Set(), hasResettled: false },
+    outdated: new Map(outdated.map((number) => [number, 0])),
     finality: [],
-    failures: { settle: noFailures, backfill: noFailures, recheck: noFailures },
+    failures: { settle: noFailures, outdated: noFailures, backfill: noFailures, recheck: noFailures },
     silenceMs,
   }
 }

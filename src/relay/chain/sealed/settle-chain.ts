@@ -5,7 +5,7 @@ import { readMissing, readPage } from './backfill-reads.ts'
 import { plan } from './plan.ts'
 import { readRecent } from './recheck-read.ts'
 import type { SealedState } from './sealed-state.ts'
-import { findNewest, findOldest, readDisputed, readIncomplete, readNext, type SettleContext } from './settle-reads.ts'
+import { findNewest, findOldest, readAgain, readDisputed, readNext, readOutdated, type SettleContext } from './settle-reads.ts'
 import type { Found, Lane, PlannedRead, ReadAnswer } from './settlement-types.ts'
 
 type Options = Omit<SettleContext, 'filters' | 'signal'> & {
@@ -14,7 +14,12 @@ type Options = Omit<SettleContext, 'filters' | 'signal'> & {
   readonly changed: WakeUp
 }
 
-const warnings = { settle: 'settling_delayed', backfill: 'backfill_delayed', recheck: 'backfill_delayed' } as const
+const warnings = {
+  settle: 'settling_delayed',
+  outdated: 'backfill_delayed',
+  backfill: 'backfill_delayed',
+  recheck: 'backfill_delayed',
+} as const
 
 /** Performs the reads of the plan, each lane one at a time. Each emitted answer must be learned before `next` returns. */
 export const settleChain = (options: Options): Observable<ReadAnswer> =>
@@ -36,7 +41,9 @@ export const settleChain = (options: Options): Observable<ReadAnswer> =>
       return Math.max(0, failures.retryAt - clock.now())
     }
     return Promise.all(
-      (['settle', 'backfill', 'recheck'] as const).map((lane) => repeatStep(() => step(lane), { wakeUp, clock, signal })),
+      (['settle', 'outdated', 'backfill', 'recheck'] as const).map((lane) =>
+        repeatStep(() => step(lane), { wakeUp, clock, signal }),
+      ),
     )
   })
 
@@ -47,7 +54,9 @@ async function perform(context: SettleContext, state: SealedState, read: Planned
       case 'disputed':
         return [await readDisputed(context, state, read)]
       case 'incomplete':
-        return [await readIncomplete(context, state, read)]
+        return [await readAgain(context, state, read)]
+      case 'outdated':
+        return [await readOutdated(context, state, read)]
       case 'oldest':
         return [await findOldest(context, state, read)]
       case 'newest':

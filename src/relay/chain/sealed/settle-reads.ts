@@ -1,10 +1,17 @@
 import type { Host } from '../../host.ts'
-import { type BlockReadContext, type BlockReading, type BlockResult, readBlock, readHeader } from '../blocks/block-logs.ts'
+import {
+  type BlockReadContext,
+  type BlockReading,
+  type BlockResult,
+  readBlock,
+  readHeader,
+  readLogs,
+} from '../blocks/block-logs.ts'
 import { firstWithinAge } from '../blocks/block-search.ts'
-import { acceptsMissing, type Failures, isExhausted, isReadFailure, noFailures } from '../blocks/read-failures.ts'
+import { acceptsMissing, type Failures, isExhausted, isPruned, isReadFailure, noFailures } from '../blocks/read-failures.ts'
 import type { Cursor } from '../blocks/sealed-block.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
-import { UpstreamError } from '../rpc/upstream-error.ts'
+import { FilterRefusedError, UpstreamError } from '../rpc/upstream-error.ts'
 import { findRollbackTarget } from './rollback-target.ts'
 import { hashOf, type SealedState } from './sealed-state.ts'
 import type { Found, ReadOf } from './settlement-types.ts'
@@ -55,9 +62,33 @@ export async function readNext(context: SettleContext, state: SealedState, { set
   return { type: 'blocks', results, failure: null }
 }
 
-/** Reads a settled block again that has more logs now. */
-export async function readIncomplete(context: SettleContext, state: SealedState, { number }: ReadOf<'incomplete'>): Promise<Found> {
-  return { type: 'blocks', results: [await readOne(context, state, number, state.failures.settle)], failure: null }
+/** Reads a settled block again that has more logs now, or was settled without a filter that it needs. */
+export async function readAgain(
+  context: SettleContext,
+  state: SealedState,
+  { lane, number }: ReadOf<'incomplete' | 'outdated'>,
+): Promise<Found> {
+  return { type: 'blocks', results: [await readOne(context, state, number, state.failures[lane])], failure: null }
+}
+
+/** Reads an outdated block. Gives it up if the node has lost it, or answers what the block needs for newer blocks alone. */
+export async function readOutdated(context: SettleContext, state: SealedState, read: ReadOf<'outdated'>): Promise<Found> {
+  try {
+    return await readAgain(context, state, read)
+  } catch (cause) {
+    const failure = (await isRefusedForOld(context, state, cause)) ? new UpstreamError('gone', String(cause)) : cause
+    if (isPruned(state.failures.outdated, failure)) return { type: 'lost', number: read.number }
+    throw failure
+  }
+}
+
+async function isRefusedForOld({ node, signal }: SettleContext, { blocks }: SealedState, failure: unknown): Promise<boolean> {
+  const { number, hash = null } = blocks.newest ?? {}
+  if (!(failure instanceof FilterRefusedError) || number === undefined || hash === null) return false
+  return readLogs(node, { number, hash }, failure.filters, signal).then(
+    () => true,
+    () => false,
+  )
 }
 
 async function readOne(

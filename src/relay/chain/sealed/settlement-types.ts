@@ -1,5 +1,6 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { BlockResult } from '../blocks/block-logs.ts'
+import type { UnreadRange } from '../blocks/block-ranges.ts'
 import type { ReadFailure } from '../blocks/read-failures.ts'
 import type { BlockRange, Cursor, SealedBlock } from '../blocks/sealed-block.ts'
 import type { ReadFilter } from '../logs/log-filter.ts'
@@ -30,15 +31,14 @@ export type SettlementEvent =
   /** A reorganisation may have removed this block and all above. Unless it is only suspected, they are settled again. */
   | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
 
-/** Old blocks to read, but not before a time, or to report as missing with a `missingReason`. */
-export type UnreadRange = BlockRange & { readonly missingReason: string | null; readonly readableAt: number }
-
 /** Something to read from the node. At most one read of each lane is in progress. */
 export type PlannedRead =
   /** A settled block for which a node gave another hash. With `acceptsMissing`, a node without the block proves nothing. */
   | { readonly lane: 'settle'; readonly what: 'disputed'; readonly number: number; readonly acceptsMissing: boolean }
   /** A settled block that has more logs now. */
   | { readonly lane: 'settle'; readonly what: 'incomplete'; readonly number: number }
+  /** A block that was settled without a filter that it needs. A later need of the block has a higher `nth`. */
+  | { readonly lane: 'outdated'; readonly what: 'outdated'; readonly number: number; readonly nth: number }
   /** After an outage, the first block that is not too old to catch up on. */
   | { readonly lane: 'settle'; readonly what: 'oldest'; readonly settled: Cursor; readonly target: SealedHeader }
   /** The block to skip to, because settling is far behind. */
@@ -58,6 +58,8 @@ export type Found =
   | { readonly type: 'failed'; readonly failure: ReadFailure }
   /** The next blocks in order, up to the first one that could not be read. */
   | { readonly type: 'blocks'; readonly results: readonly BlockResult[]; readonly failure: ReadFailure | null }
+  /** The node cannot show an outdated block any more. */
+  | { readonly type: 'lost'; readonly number: number }
   /** The node has the settled block, or none in its place. */
   | { readonly type: 'confirmed'; readonly number: number }
   /** The node has another block: those above `to` were replaced. Those in `lost` may be, but cannot be rolled back. */
@@ -80,6 +82,8 @@ export type Found =
 export type SealedEvidence =
   | ReadAnswer
   | { readonly type: 'listed'; readonly filters: readonly ReadFilter[] }
+  /** Blocks to settle again, because they were settled without a filter that they need. */
+  | { readonly type: 'outdated'; readonly blocks: readonly number[] }
   /** Settling begins with the block after the cursor, unless it has begun. */
   | { readonly type: 'began'; readonly cursor: Cursor }
   | { readonly type: 'head'; readonly header: SealedHeader; readonly isPushed: boolean }

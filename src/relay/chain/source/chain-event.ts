@@ -1,6 +1,7 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Ingest, SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { Cursor } from '../blocks/sealed-block.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Log } from '../logs/log-parser.ts'
 import type { FinalityEvent, SettlementEvent } from '../sealed/settlement-types.ts'
 
@@ -22,6 +23,8 @@ export type ChainEvent =
     }
   /** Settling starts with the block after the cursor. Reported only if no previous run has settled a block. */
   | { readonly type: 'cursor'; readonly cursor: Cursor; readonly timestamp: number | null }
-  /** The source receives logs of these addresses from now on. */
-  | { readonly type: 'subscribed'; readonly addresses: readonly Hex[] }
+  /** The source receives the logs that match these filters from now on. */
+  | { readonly type: 'subscribed'; readonly filters: readonly ReadFilter[] }
+  /** The node refuses the filter of a contract, so that blocks are settled without its logs, or answers it again. */
+  | { readonly type: 'refusal'; readonly contract: Hex; readonly isOver: boolean }
   | { readonly type: 'status'; readonly source: SourceName; readonly reason: SourceReason }

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../lib/hex.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Header, SealedHeader } from '../rpc/block-header.ts'
 
 /** Result of a poll of the pending block: a block being built, one far behind the head, a sealed block, or none. */
@@ -12,18 +12,12 @@ export type PendingMemory = {
   /** Whether the node returns sealed blocks as pending. */
   readonly repeatsSealed: boolean
   readonly status: PendingStatus
-  /** Fingerprint of the pending block whose logs were read last, for `addresses`. */
+  /** Fingerprint of the pending block whose logs were read last, with `filters`. */
   readonly fingerprint: string
-  readonly addresses: readonly Hex[] | null
+  readonly filters: readonly ReadFilter[] | null
 }
 
-export const noPendingMemory: PendingMemory = {
-  block: null,
-  repeatsSealed: false,
-  status: 'null',
-  fingerprint: '',
-  addresses: null,
-}
+export const noPendingMemory: PendingMemory = { block: null, repeatsSealed: false, status: 'null', fingerprint: '', filters: null }
 
 /** Returns a text that changes with each transaction that the pending block gains. */
 export const fingerprintOf = (pending: Header | null): string =>

@@ -1,5 +1,5 @@
-import type { Hex } from '../../../lib/hex.ts'
 import type { Host } from '../../host.ts'
+import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Logs } from '../logs/log-parser.ts'
 import { type Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import type { ChainReader } from '../rpc/chain-reader.ts'
@@ -16,34 +16,34 @@ export type PollResult =
   /** The pending block was judged; `block` is null if the node pre-confirms none. */
   | { readonly type: 'pending'; readonly memory: PendingMemory; readonly block: Header | null }
   | { readonly type: 'polled_logs'; readonly logs: Logs; readonly closesGap: boolean }
-  /** The poll is complete for these addresses. `memory` is null if the poll did not read the pending block. */
-  | { readonly type: 'covered'; readonly addresses: readonly Hex[]; readonly memory: PendingMemory | null }
+  /** The poll is complete for these filters. `memory` is null if the poll did not read the pending block. */
+  | { readonly type: 'covered'; readonly filters: readonly ReadFilter[]; readonly memory: PendingMemory | null }
 
 type PollInputs = Pick<Host, 'now'> & {
   readonly node: ChainReader
   readonly state: SourceState
   readonly memory: PendingMemory
-  readonly addresses: readonly Hex[]
+  readonly filters: readonly ReadFilter[]
   readonly knowsSealed: (block: Header) => boolean
   readonly emit: (result: PollResult) => void
   readonly signal: AbortSignal
 }
 
-export async function pollHead({ node, addresses, emit, signal }: PollInputs): Promise<void> {
+export async function pollHead({ node, filters, emit, signal }: PollInputs): Promise<void> {
   emit({ type: 'polling', poll: 'head' })
   emit({ type: 'latest', header: await readLatest(node, signal) })
-  emit({ type: 'covered', addresses, memory: null })
+  emit({ type: 'covered', filters, memory: null })
 }
 
 /** Reads the pending block and, unless it is unchanged, the head and the wanted logs. False if the head was too late. */
 export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_changed_block' | 'to_close_gap'): Promise<boolean> {
-  const { node, state, addresses, now, emit, signal } = inputs
+  const { node, state, filters, now, emit, signal } = inputs
   emit({ type: 'polling', poll: 'pending' })
   const answer = await readPending(node, signal)
   const pending = answer === 'refused' ? null : answer
   const memory = wanted === 'to_close_gap' ? { ...inputs.memory, fingerprint: '' } : inputs.memory
   const fingerprint = fingerprintOf(pending)
-  const isUnchanged = wanted !== 'none' && pending !== null && fingerprint === memory.fingerprint && addresses === memory.addresses
+  const isUnchanged = wanted !== 'none' && pending !== null && fingerprint === memory.fingerprint && filters === memory.filters
   if (isUnchanged && !isSealedOnly(state) && now() - state.headPolledAt < state.silenceMs) {
     emit({ type: 'pending', memory, block: memory.status === 'preconfirmed' ? pending : null })
     return true
@@ -61,12 +61,27 @@ export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_chang
   emit({ type: 'pending', memory: { ...judged, fingerprint: '' }, block: isPreconfirmed ? pending : null })
   if (wanted !== 'none' && !isUnchanged && isPreconfirmed) {
     // The range starts at the newest sealed block, since nodes require a block that exists.
-    const { logs, unreadable } = await node.logsInRange(latest.number, 'pending', [{ addresses }], signal)
-    const pendingLogs = logs.filter(({ blockNumber }) => blockNumber > latest.number)
-    emit({ type: 'polled_logs', logs: { logs: pendingLogs, unreadable }, closesGap: wanted === 'to_close_gap' })
+    const closesGap = wanted === 'to_close_gap'
+    // No filter waits for the logs of another one.
+    const readings = filters.map(async (filter) => {
+      const { logs, unreadable } = await readPendingLogs(node, latest.number, filter, signal)
+      const pendingLogs = logs.filter(({ blockNumber }) => blockNumber > latest.number)
+      emit({ type: 'polled_logs', logs: { logs: pendingLogs, unreadable }, closesGap })
+    })
+    await Promise.all(readings)
   }
-  emit({ type: 'covered', addresses, memory: { ...judged, addresses, fingerprint: wanted === 'none' ? '' : fingerprint } })
+  emit({ type: 'covered', filters, memory: { ...judged, filters, fingerprint: wanted === 'none' ? '' : fingerprint } })
   return true
+}
+
+/** Reads the logs from a block on. If a filter with topics cannot be read, its logs are published when their block is settled. */
+async function readPendingLogs(node: ChainReader, from: number, filter: ReadFilter, signal: AbortSignal): Promise<Logs> {
+  try {
+    return await node.logsInRange(from, 'pending', [filter], signal)
+  } catch (failure) {
+    if (!filter.topics || !(failure instanceof UpstreamError)) throw failure
+    return { logs: [], unreadable: 0 }
+  }
 }
 
 /** A node that does not support the `pending` tag refuses it. */

@@ -68,9 +68,9 @@ function pendingIntervalMs(state: SourceState): number {
   return isSealedOnly(state) && areHeadsPushed(state) ? PROBE_INTERVAL_MS : 0
 }
 
-/** Whether to retry the subscription: the link is up, but does not push as it should. */
-export const isProbeDue = (state: SourceState, at: number): boolean =>
-  isLinkUp(state) && !isPushing(state) && at - state.probedAt >= PROBE_INTERVAL_MS
+/** Whether to retry the subscription: the link is up, but does not push as it should, or not for all filters. */
+export const isProbeDue = (state: SourceState, pushesAll: boolean, at: number): boolean =>
+  isLinkUp(state) && !(isPushing(state) && pushesAll) && at - state.probedAt >= PROBE_INTERVAL_MS
 
 /** Whether to connect to the node under the next URL. With a single URL, the link reconnects only if its heads stand still. */
 export function isLinkLeft(state: SourceState, at: number): boolean {

@@ -57,7 +57,7 @@ export type Evidence =
   /** Logs up to the block `newest` were pushed before their blocks were sealed. */
   | { readonly type: 'pushed'; readonly newest: number }
   | { readonly type: 'pushed_late' }
-  /** A block was settled with this many logs of addresses to which the link is subscribed. */
+  /** A block was settled with this many logs that the link should have pushed. */
   | { readonly type: 'settled'; readonly number: number; readonly logs: number }
   | { readonly type: 'reorg' }
   | { readonly type: 'head'; readonly number: number; readonly via: 'link' | 'poll' }
@@ -72,6 +72,8 @@ export type Evidence =
   | { readonly type: 'head_wanted' }
   | { readonly type: 'probed' }
   | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
+  /** A block waits, because the node refuses one of the filters. */
+  | { readonly type: 'filter_refused' }
 
 /** A node may show no pending block between two flashblocks. A longer absence, in time and in polls, counts. */
 const NO_PENDING_MIN_MS = 2_000
@@ -81,7 +83,7 @@ export const NO_PENDING_MIN_POLLS = 3
 const SETTLING_LAG_BLOCKS = 2
 /** Distance to the head at which settling is no longer behind. It is shorter, so that a slow node does not change the status. */
 const SETTLING_CAUGHT_UP_BLOCKS = 1
-/** Time for which a lag of settling is excused after the start. After an outage, the length of the outage is a limit too. */
+/** Time for which a lag of settling is excused after the start or a refused filter. After an outage, its length is a limit too. */
 const CATCH_UP_MS = 7_000
 
 const NEVER = Number.NEGATIVE_INFINITY
@@ -164,6 +166,9 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
       return { ...state, headPolledAt: NEVER }
     case 'probed':
       return { ...state, probedAt: at }
+    case 'filter_refused':
+      // It excuses no lag from before.
+      return isSettlingBehind(state, at) ? state : { ...state, mayLagUntil: Math.max(state.mayLagUntil, at + CATCH_UP_MS) }
     case 'left': {
       const leftAt = { ...state.leftAt, [evidence.what]: at }
       const isLeaving = evidence.what === 'link' && state.hasNextLink && isLinkUp(state)

@@ -2,7 +2,7 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { Cursor } from '../blocks/sealed-block.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
-import { addressSetOf, type ReadFilter } from '../logs/log-filter.ts'
+import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
 import { type Log, type Logs, parseLogs } from '../logs/log-parser.ts'
 import { Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import { learn } from '../sealed/learn.ts'
@@ -11,6 +11,16 @@ import type { FinalityEvent, ReadAnswer, SealedEvidence, SettlementEvent } from 
 import type { ChainEvent } from './chain-event.ts'
 import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-status.ts'
 import type { PollResult } from './polls.ts'
+import {
+  afterAnswer,
+  afterRead,
+  filtersWithoutRefused,
+  isUnread,
+  noRefusals,
+  type RefusedFilters,
+  refusalIn,
+  withoutAnswered,
+} from './refused-filters.ts'
 import { statusOf } from './source-decisions.ts'
 import { type Evidence, initialState, isPushing, next, type SourceState } from './source-evidence.ts'
 
@@ -18,8 +28,10 @@ type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 
 /** Inputs from the token list, the link, the polls, settling, finality and the clock. */
 export type SourceInput =
-  /** A new list of contracts. `filters` match their logs. */
-  | { readonly type: 'addresses'; readonly addresses: readonly Hex[]; readonly filters: readonly ReadFilter[] }
+  /** The logs to read from now on. */
+  | { readonly type: 'filters'; readonly filters: readonly ReadFilter[] }
+  /** The node answers a filter that is left out. `outdated` are the blocks that were settled without it and need it. */
+  | { readonly type: 'filter_answered'; readonly contract: Hex; readonly outdated: readonly number[] }
   | { readonly type: 'tick' | 'requested' | 'answered' | 'probed' }
   | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
   | LinkSignal
@@ -37,11 +49,12 @@ export type SourceProgress = {
   readonly state: SourceState
   readonly sealed: SealedState
   readonly memory: PendingMemory
-  readonly addresses: readonly Hex[]
-  /** The addresses whose pre-confirmed logs the link pushes. */
-  readonly subscribed: readonly Hex[]
-  /** The addresses of the last `subscribed` event; empty before the first one. `status` is the last emitted status. */
-  readonly covered: readonly Hex[]
+  readonly refused: RefusedFilters
+  /** The filters of the last subscription to pre-confirmed logs, and those of them whose logs the link pushes. */
+  readonly subscribed: readonly ReadFilter[]
+  readonly pushed: readonly ReadFilter[]
+  /** The filters of the last `subscribed` event; empty before the first one. `status` is the last emitted status. */
+  readonly covered: readonly ReadFilter[]
   readonly status: { readonly source: SourceName; readonly reason: SourceReason } | null
   readonly earlyLogs: readonly LogsEvent[]
   readonly events: readonly ChainEvent[]
@@ -49,12 +62,20 @@ export type SourceProgress = {
   readonly unreadable: number
 }
 
-type SourceStart = { readonly links: number; readonly silenceMs: number; readonly sealed: SealedState; readonly at: number }
+type SourceStart = {
+  readonly links: number
+  readonly silenceMs: number
+  readonly sealed: SealedState
+  /** The filters that the previous run left out. */
+  readonly leftOut: readonly ReadFilter[]
+  readonly at: number
+}
 
-export function startProgress({ links, silenceMs, sealed, at }: SourceStart): SourceProgress {
-  const [state, none]: [SourceState, readonly Hex[]] = [initialState(links, silenceMs, at), []]
-  const addresses = { addresses: none, subscribed: none, covered: none }
-  return { state, sealed, ...addresses, earlyLogs: [], events: [], status: null, memory: noPendingMemory, unreadable: 0 }
+export function startProgress({ links, silenceMs, sealed, leftOut, at }: SourceStart): SourceProgress {
+  const none = sealed.filters
+  const filters = { refused: noRefusals(leftOut), subscribed: none, pushed: none, covered: none }
+  const state = initialState(links, silenceMs, at)
+  return { state, sealed, ...filters, earlyLogs: [], events: [], status: null, memory: noPendingMemory, unreadable: 0 }
 }
 
 /** Returns the next state, with the events that follow from the input. Equal inputs have equal results. */
@@ -83,10 +104,10 @@ const unreadable = (progress: SourceProgress, count: number): SourceProgress =>
 
 function take(progress: SourceProgress, input: SourceInput, at: number): SourceProgress {
   switch (input.type) {
-    case 'addresses': {
-      const { addresses, filters } = input
-      return afterSealed({ ...progress, addresses }, at, { type: 'listed', filters })
-    }
+    case 'filters':
+      return withFilters(progress, { ...progress.refused, wanted: input.filters }, at)
+    case 'filter_answered':
+      return takeFilterAnswered(progress, input, at)
     case 'tick':
     case 'requested':
     case 'answered':
@@ -98,9 +119,9 @@ function take(progress: SourceProgress, input: SourceInput, at: number): SourceP
     case 'heads_live':
       return after(progress, at, input)
     case 'live': {
-      const { addresses, subscription } = input
+      const { filters: subscribed, pushed, subscription } = input
       const live = after(progress, at, input)
-      return subscription === 'pendingLogs' ? { ...live, subscribed: addresses } : live
+      return subscription === 'pendingLogs' ? { ...live, subscribed, pushed } : live
     }
     case 'head': {
       const header = Header.safeParse(input.header).data ?? null
@@ -120,18 +141,52 @@ function take(progress: SourceProgress, input: SourceInput, at: number): SourceP
       return takePolledLogs(progress, input, at)
     case 'covered': {
       const covered = { ...progress, memory: input.memory ?? progress.memory }
+      const { filters } = input
       // Without pushed logs, tokens are covered once the node answers, since each block is read for their logs.
-      const isNews = !isPushing(progress.state) && progress.state.settled !== null && input.addresses !== progress.covered
-      if (!isNews) return covered
-      return emitted({ ...covered, covered: input.addresses }, { type: 'subscribed', addresses: input.addresses })
+      const isNews = !isPushing(progress.state) && progress.state.settled !== null && filters !== progress.covered
+      return isNews ? emitted({ ...covered, covered: filters }, { type: 'subscribed', filters }) : covered
     }
     case 'unreadable':
       return unreadable(progress, input.count)
     case 'answer':
-      return afterSealed(progress, at, input.answer)
+      return takeAnswer(progress, input.answer, at)
     case 'finality':
       return afterSealed(progress, at, input)
   }
+}
+
+const withFilters = (progress: SourceProgress, refused: RefusedFilters, at: number): SourceProgress =>
+  afterSealed({ ...progress, refused }, at, { type: 'listed', filters: filtersWithoutRefused(refused) })
+
+/** Takes the answer to a read. Filters that the node refuses for too long are left out. */
+function takeAnswer(before: SourceProgress, answer: ReadAnswer, at: number): SourceProgress {
+  const learned = afterSealed(before, at, answer)
+  const progress = refusalIn(answer) ? after(learned, at, { type: 'filter_refused' }) : learned
+  const refused = afterRead(progress.refused, answer, at)
+  if (refused === progress.refused) return readAnswered(progress, at)
+  if (refused.leftOut === progress.refused.leftOut) return { ...progress, refused }
+  const added = [...refused.leftOut.keys()].filter((contract) => !progress.refused.leftOut.has(contract))
+  const events = added.map((contract) => ({ type: 'refusal', contract, isOver: false }) as const)
+  return emitted(withFilters(progress, refused, at), ...events)
+}
+
+/** First, the blocks are settled again that were settled without the filter and have published logs of the contract. */
+function takeFilterAnswered(
+  progress: SourceProgress,
+  { contract, outdated }: Extract<SourceInput, { type: 'filter_answered' }>,
+  at: number,
+): SourceProgress {
+  if (!isUnread(progress.refused, contract)) return progress
+  const refused = afterAnswer(progress.refused, contract)
+  return readAnswered(afterSealed({ ...progress, refused }, at, { type: 'outdated', blocks: outdated }), at)
+}
+
+/** Reads the filters again that the node answers, once no block is left that was settled without them. */
+function readAnswered(progress: SourceProgress, at: number): SourceProgress {
+  const answered = [...progress.refused.leftOut].flatMap(([contract, { isAnswered }]) => (isAnswered ? [contract] : []))
+  if (answered.length === 0 || progress.sealed.outdated.size > 0) return progress
+  const events = answered.map((contract) => ({ type: 'refusal', contract, isOver: true }) as const)
+  return emitted(withFilters(progress, withoutAnswered(progress.refused), at), ...events)
 }
 
 /** The first head starts settling, and each newer one extends it. An older head may reveal a reorg. */
@@ -180,8 +235,9 @@ function takePushedLogs(progress: SourceProgress, pushed: Logs, receivedAt: numb
   const { target: head } = progress.sealed
   const logs = preconfirmedLogs(pushed.logs, progress.sealed)
   let [newest, isLate] = [-1, false]
-  for (const { address, blockNumber } of logs) {
-    if (!head || !addressSetOf(progress.addresses).has(address)) continue
+  for (const log of logs) {
+    if (!head || !matchesAny(progress.refused.wanted, log)) continue
+    const { blockNumber } = log
     if (blockNumber > head.number) newest = Math.max(newest, blockNumber)
     else if (blockNumber <= head.number - BEHIND_BLOCKS) isLate = true
   }
@@ -210,21 +266,20 @@ function emitOrHold(progress: SourceProgress, event: LogsEvent): SourceProgress 
   return early.logs.length > 0 ? { ...progress, earlyLogs: [...progress.earlyLogs, early] } : progress
 }
 
-/** Emits an event of settling. A settled block shows whether its logs were pushed: logs of subscribed addresses can be missed. */
+/** Emits an event of settling. A settled block shows whether its logs were pushed: the link can miss those that it should push. */
 function takeSealedEvent(progress: SourceProgress, event: SettlementEvent | FinalityEvent, at: number): SourceProgress {
   if (event.type === 'reorg' && !event.isSuspected) return emitted(after(progress, at, { type: 'reorg' }), event)
   if (event.type !== 'sealed') return emitted(progress, event)
-  const subscribed = addressSetOf(progress.subscribed)
   const blocks = progress.state.link === 'pushing' ? event.blocks.filter(({ via }) => via === 'sealed') : []
   const judged = blocks.reduce((state, { number, logs }) => {
-    const count = logs.reduce((sum, { address }) => (subscribed.has(address) ? sum + 1 : sum), 0)
+    const count = logs.reduce((sum, log) => (matchesAny(progress.pushed, log) ? sum + 1 : sum), 0)
     return count > 0 ? next(state, { type: 'settled', number, logs: count }, at) : state
   }, progress.state)
   const unreadableLogs = event.blocks.reduce((sum, block) => sum + (block.unreadable ?? 0), 0)
   return emitted(unreadable({ ...progress, state: judged }, unreadableLogs), event)
 }
 
-/** Adds events for changed addresses and a changed status and, after the start, the held logs. */
+/** Adds events for changed filters and a changed status and, after the start, the held logs. */
 function report(progress: SourceProgress, at: number): SourceProgress {
   const { sealed } = progress
   const [head, settled] = [sealed.target?.number ?? null, sealed.blocks.newest?.number ?? null]
@@ -238,7 +293,7 @@ function report(progress: SourceProgress, at: number): SourceProgress {
   // Most inputs are logs, which need no further event.
   if (covered === progress.covered && !hasNewStatus && !isReleasing) return moved
   const events: ChainEvent[] = []
-  if (covered !== progress.covered) events.push({ type: 'subscribed', addresses: covered })
+  if (covered !== progress.covered) events.push({ type: 'subscribed', filters: covered })
   if (hasNewStatus) events.push({ type: 'status', ...status })
   if (isReleasing) events.push(...progress.earlyLogs.map((early) => ({ ...early, logs: preconfirmedLogs(early.logs, sealed) })))
   const reported = emitted({ ...moved, covered, status, earlyLogs: isReleasing ? [] : progress.earlyLogs }, ...events)

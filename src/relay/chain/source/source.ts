@@ -20,9 +20,11 @@ import { observe, WakeUp, wait } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Head } from '../../../protocol/fields.ts'
 import type { Host } from '../../host.ts'
+import { readLogs } from '../blocks/block-logs.ts'
 import type { Cursor, OpenKeys } from '../blocks/sealed-block.ts'
 import type { LinkInputs } from '../link/reconnecting-link.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
+import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
 import type { FindLog } from '../logs/log-parser.ts'
 import type { Header } from '../rpc/block-header.ts'
 import { ChainReader } from '../rpc/chain-reader.ts'
@@ -31,15 +33,19 @@ import { limitedRequests } from '../rpc/limited-requests.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { isKnown, startSealed } from '../sealed/sealed-state.ts'
 import { settleChain } from '../sealed/settle-chain.ts'
+import { findBlock } from '../sealed/settled-blocks.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { pollFinality } from './finality-poll.ts'
 import { type PollResult, pollHead, pollPending } from './polls.ts'
+import { isUnread } from './refused-filters.ts'
 import { duePoll, isCheckDue, isEndpointLeft, isLinkLeft, isProbeDue, UNPROVEN_POLL_MS } from './source-decisions.ts'
 import { type SourceInput, type SourceProgress, sourceStep, startProgress } from './source-step.ts'
 
 export type { ChainEvent } from './chain-event.ts'
 
 const SILENCE_CHECK_MS = 250
+/** Interval between the questions whether the node answers a filter that is left out. */
+const ASK_AGAIN_MS = 10_000
 
 export type SourceOptions = Pick<Host, 'clock' | 'log'> & {
   readonly request: RequestFn
@@ -50,7 +56,11 @@ export type SourceOptions = Pick<Host, 'clock' | 'log'> & {
   readonly linkCount?: number
   /** Makes `request` ask other endpoints first for a while. */
   readonly leaveEndpoint?: () => void
-  readonly addresses: Observable<readonly Hex[]>
+  /** The logs to read: those of whole contracts first, then those of pool managers, which the node may refuse. */
+  readonly filters: Observable<readonly ReadFilter[]>
+  /** The filters that the node refused in the previous run, and settled blocks with keys that are still open. */
+  readonly leftOut?: readonly ReadFilter[]
+  readonly outdated?: readonly number[]
   readonly openKeys: OpenKeys
   readonly findLog?: FindLog
   readonly cursor: Cursor | null
@@ -69,9 +79,9 @@ export type SourceOptions = Pick<Host, 'clock' | 'log'> & {
 /** Returns the events of the chain. Pre-confirmed logs are pushed while the link is trusted, and polled otherwise. */
 export const source = (options: SourceOptions): Observable<ChainEvent> =>
   defer(() => {
-    const { addresses, link, linkCount = 1, clock, silenceMs, finalityPollMs, head, log, onUnreadable } = options
+    const { filters, link, linkCount = 1, leftOut = [], clock, silenceMs, finalityPollMs, head, log, onUnreadable } = options
     const sealed = startSealed({ ...options, safe: head.safe })
-    let progress = startProgress({ links: link ? linkCount : 0, silenceMs, sealed, at: clock.now() })
+    let progress = startProgress({ links: link ? linkCount : 0, silenceMs, sealed, leftOut, at: clock.now() })
     const sealedChanged = new WakeUp()
     const requests = new Subject<SourceInput>()
     const [probes, reconnects] = [new Subject<void>(), new Subject<void>()]
@@ -79,22 +89,24 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     const node = new ChainReader(request, options.findLog)
     // Settling and backfill share a limit. Polls show whether the node answers, and never wait for that limit.
     const blocks = new ChainReader(limitedRequests(request), options.findLog)
-    const settling = settleChain({ ...options, node: blocks, state: () => progress.sealed, changed: sealedChanged })
+    const openKeys = keysToSettle(options.openKeys, () => progress)
+    const settling = settleChain({ ...options, openKeys, node: blocks, state: () => progress.sealed, changed: sealedChanged })
     const polling = { ...options, node, progress: () => progress, probes, reconnects }
-    return addresses.pipe(
+    return filters.pipe(
       connect(
         (shared) =>
           merge<SourceInput[]>(
             requests,
             settling.pipe(map((answer): SourceInput => ({ type: 'answer', answer }))),
             pollFinality({ node, pollIntervalMs: finalityPollMs, published: head, clock, log }),
-            shared.pipe(map((addresses): SourceInput => ({ type: 'addresses', addresses, filters: [{ addresses }] }))),
-            link ? withGapsClosed(link({ addresses: shared, probes, reconnects }), polling) : EMPTY,
+            shared.pipe(map((filters): SourceInput => ({ type: 'filters', filters }))),
+            timer(ASK_AGAIN_MS, ASK_AGAIN_MS, clock).pipe(exhaustMap(() => askRefused(polling))),
+            link ? withGapsClosed(link({ filters: shared, probes, reconnects }), polling) : EMPTY,
             timer(0, options.pendingPollMs, clock).pipe(exhaustMap(() => pollDue(polling))),
             interval(SILENCE_CHECK_MS, clock).pipe(map((): SourceInput => ({ type: 'tick' }))),
             interval(SILENCE_CHECK_MS, clock).pipe(exhaustMap(() => checkUnanswered(polling))),
           ),
-        // A link that reconnects needs the last addresses.
+        // A link that reconnects needs the last filters.
         { connector: () => new ReplaySubject(1) },
       ),
       scan((before, input) => sourceStep(before, input, clock.now()), progress),
@@ -137,7 +149,7 @@ const reportRequests =
     }
   }
 
-type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'log'> & {
+type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'log' | 'openKeys'> & {
   readonly node: ChainReader
   readonly progress: () => SourceProgress
   readonly probes: Subject<void>
@@ -145,9 +157,9 @@ type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'log'> & {
 }
 
 const pollInputs = ({ node, progress, clock }: Polling, emit: (input: PollResult) => void, signal: AbortSignal) => {
-  const { state, memory, addresses } = progress()
+  const { state, memory, sealed } = progress()
   const knowsSealed = (block: Header) => isKnown(progress().sealed, block)
-  return { node, state, memory, addresses, knowsSealed, now: () => clock.now(), emit, signal }
+  return { node, state, memory, filters: sealed.filters, knowsSealed, now: () => clock.now(), emit, signal }
 }
 
 const pollDue = (polling: Polling): Observable<SourceInput> =>
@@ -177,7 +189,7 @@ function improveUpstream(polling: Polling, emit: (input: SourceInput) => void, a
   if (isLinkLeft(progress().state, at)) {
     emit({ type: 'left', what: 'link' })
     reconnects.next()
-  } else if (isProbeDue(progress().state, at)) {
+  } else if (isProbeDue(progress().state, progress().pushed.length === progress().subscribed.length, at)) {
     emit({ type: 'probed' })
     probes.next()
   }
@@ -194,6 +206,46 @@ const checkUnanswered = (polling: Polling): Observable<SourceInput> =>
       if (!(failure instanceof UpstreamError)) throw failure
     }
   })
+
+/** Hides the keys of contracts of which nothing is read, because a block proves nothing about them then. */
+const keysToSettle = (openKeys: OpenKeys, progress: () => SourceProgress): OpenKeys => ({
+  at: (block) => {
+    const { refused } = progress()
+    const keys = openKeys.at(block)
+    return refused.leftOut.size > 0 ? keys.filter(({ address }) => !isUnread(refused, address)) : keys
+  },
+  publishedBlocksBetween: (from, to) => openKeys.publishedBlocksBetween(from, to),
+  sealedInPreviousRun: openKeys.sealedInPreviousRun,
+})
+
+/** Asks whether the node answers the filters that are left out, in both forms in which blocks are read. */
+const askRefused = (polling: Polling): Observable<SourceInput> =>
+  observe<SourceInput>(async (emit, signal) => {
+    const { node, progress, probes, openKeys } = polling
+    for (const [contract, { filter, isAnswered }] of progress().refused.leftOut) {
+      const { number, hash = null } = progress().sealed.blocks.newest ?? {}
+      if (number === undefined || hash === null || isAnswered) continue
+      try {
+        await readLogs(node, { number, hash }, [filter], signal)
+        await node.logsInRange(number, number, [filter], signal)
+      } catch (failure) {
+        signal.throwIfAborted()
+        if (!(failure instanceof UpstreamError)) throw failure
+        continue
+      }
+      emit({ type: 'filter_answered', contract, outdated: outdatedBlocks(openKeys, progress(), contract) })
+      probes.next()
+    }
+  })
+
+/** Returns the settled blocks with published logs of a contract that were settled without its filter. */
+function outdatedBlocks(openKeys: OpenKeys, { sealed }: SourceProgress, contract: Hex): readonly number[] {
+  const { blocks } = sealed
+  return openKeys.publishedBlocksBetween(0, blocks.newest?.number ?? -1).filter((number) => {
+    const filters = findBlock(blocks, number)?.filters ?? []
+    return openKeys.at(number).some((key) => key.address === contract && !matchesAny(filters, key))
+  })
+}
 
 /** Adds one poll after each subscription, since logs from before the subscription may be missing. */
 const withGapsClosed = (link: Observable<LinkSignal>, polling: Polling): Observable<SourceInput> =>

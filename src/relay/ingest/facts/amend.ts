@@ -41,6 +41,8 @@ export function correctMultipliers(
   return state.ledger.factsOf(address).flatMap(({ published, sealed }) => {
     const before = published.draft
     if (!('shares' in before) || !isAffected(published)) return []
+    // The block that has sealed it was replaced, and the new one is not read for it yet.
+    if (published.sealedIn !== null && !sealed) return []
     const block = sealed ? { ...sealed, timestamp: sealed.timestamp ?? before.block.timestamp } : { ...before.block, hash: null }
     const tx = { ...before.tx, index: published.txIndex }
     const stage = sealed ? 'sealed' : 'preconfirmed'

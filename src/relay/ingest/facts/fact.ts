@@ -12,6 +12,8 @@ export type PublishedFact = {
   /** Index of the transaction in its block. The key omits it, because it changes when an earlier transaction leaves the block. */
   txIndex: number
   state: 'open' | 'sealed'
+  /** Hash of the block whose last seal lists it; null before the first one. */
+  sealedIn: Hex | null
   /** Number of the update that published or last amended the fact; 0 until the tape has given it. */
   seq: number
 }

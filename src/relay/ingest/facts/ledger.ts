@@ -104,12 +104,12 @@ export class Ledger implements OpenKeys {
     return this.#factsOfTx(tx).some(({ draft }) => !keys.has(draft.key))
   }
 
-  /** Returns the published facts of a token in chain order, each with its block if it is sealed. */
+  /** Returns the published facts of a token in chain order, each with its block if that one has sealed it. */
   factsOf(address: Hex): readonly { readonly published: PublishedFact; readonly sealed: SealedBlockRef | null }[] {
     const facts = [...this.#blocks].flatMap(([number, { facts, sealed }]) =>
       [...facts.values()]
         .filter(({ draft }) => draft.address === address)
-        .map((published) => ({ number, published, sealed: published.state === 'sealed' ? sealed : null })),
+        .map((published) => ({ number, published, sealed: published.sealedIn === sealed?.hash ? sealed : null })),
     )
     const logIndexOf = ({ draft }: PublishedFact) => draft.tx.log_index
     return facts.sort((a, b) => a.number - b.number || logIndexOf(a.published) - logIndexOf(b.published))
@@ -117,7 +117,7 @@ export class Ledger implements OpenKeys {
 
   /** Adds a published fact. `end` is the end of the tape before this batch; `at` is the steady time of the publication. */
   add(draft: FactDraft, state: PublishedFact['state'], end: number, at: number): PublishedFact {
-    const published: PublishedFact = { draft, txIndex: draft.tx.index, state, seq: 0 }
+    const published: PublishedFact = { draft, txIndex: draft.tx.index, state, sealedIn: null, seq: 0 }
     const block = getOrAdd(this.#blocks, draft.block.number, () => newBlock(end))
     this.#remove(block, draft.key)
     block.facts.set(draft.key, published)
@@ -143,7 +143,7 @@ export class Ledger implements OpenKeys {
     ledgerBlock.sealed = block
     const isWhole = keys.every((key, index) => types[index] === 'part' || ledgerBlock.facts.has(key))
     if (isWhole) ledgerBlock.seals.set(address, `${block.hash} ${digest}`)
-    for (const key of keys) this.#markSealed(ledgerBlock, ledgerBlock.facts.get(key))
+    for (const key of keys) this.#markSealed(ledgerBlock, ledgerBlock.facts.get(key), block.hash)
   }
 
   /** Lets the next call of `setSettled` return to a lower block. */
@@ -202,14 +202,16 @@ export class Ledger implements OpenKeys {
   #seal(block: SealedBlockRef, { facts, parts }: BlockContents, addresses: ReadonlySet<Hex>): Settlement['seals'] {
     const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return []
+    const held = ledgerBlock.sealed?.hash === block.hash ? unreadFacts(ledgerBlock, block.hash, facts, addresses) : []
     ledgerBlock.sealed = block
-    const logs: Part[] = facts.map(({ key, address, tx }) => ({ key, address, logIndex: tx.log_index }))
-    const byAddress = Map.groupBy(parts.length > 0 ? [...logs, ...parts].sort(byLogIndex) : logs, ({ address }) => address)
+    const logs: Part[] = [...facts, ...held].map(({ key, address, tx }) => ({ key, address, logIndex: tx.log_index }))
+    const isInOrder = parts.length === 0 && held.length === 0
+    const byAddress = Map.groupBy(isInOrder ? logs : [...logs, ...parts].sort(byLogIndex), ({ address }) => address)
     const seals: TokenSeal[] = []
     for (const [address, tokenLogs] of byAddress) {
       const keys = tokenLogs.map(({ key }) => key)
       const published = keys.map((key) => ledgerBlock.facts.get(key))
-      for (const fact of published) this.#markSealed(ledgerBlock, fact)
+      for (const fact of published) this.#markSealed(ledgerBlock, fact, block.hash)
       const digest = lineDigest(keys)
       const signature = `${block.hash} ${digest}`
       if (ledgerBlock.seals.get(address) === signature) continue
@@ -244,8 +246,10 @@ export class Ledger implements OpenKeys {
     else this.#openBlocks.add(block)
   }
 
-  #markSealed(block: LedgerBlock, published: PublishedFact | undefined): void {
-    if (published?.state !== 'open') return
+  #markSealed(block: LedgerBlock, published: PublishedFact | undefined, hash: Hex): void {
+    if (!published) return
+    published.sealedIn = hash
+    if (published.state !== 'open') return
     published.state = 'sealed'
     this.#countOpen(block, -1)
   }
@@ -283,6 +287,19 @@ export class Ledger implements OpenKeys {
     for (const key of block.facts.keys()) this.#remove(block, key)
     this.#blocks.delete(number)
   }
+}
+
+/** The trades that this block has sealed, of pools that were not read this time: the node may refuse them. They stay in its seals. */
+function unreadFacts(
+  { facts }: LedgerBlock,
+  hash: Hex,
+  read: readonly FactDraft[],
+  addresses: ReadonlySet<Hex>,
+): readonly FactDraft[] {
+  const keys = new Set(read.map(({ key }) => key))
+  const isUnread = ({ sealedIn, draft }: PublishedFact) =>
+    sealedIn === hash && !keys.has(draft.key) && addresses.has(draft.address) && !addresses.has(contractOf(draft))
+  return [...facts.values()].filter(isUnread).map(({ draft }) => draft)
 }
 
 const newBlock = (restartSeq: number): LedgerBlock => ({

@@ -3,7 +3,7 @@ import type { Block } from '../../../protocol/fields.ts'
 import type { DraftOf } from '../../../protocol/updates.ts'
 import type { SealedBlock } from '../../chain/blocks/sealed-block.ts'
 import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
-import { wholeContracts } from '../../chain/logs/log-filter.ts'
+import { completeFor } from '../../chain/logs/log-filter.ts'
 import type { FoldedBlock } from '../../chain/logs/log-memory.ts'
 import type { Log } from '../../chain/logs/log-parser.ts'
 import { applyDueSchedules, applySealedLogs, currentValue } from '../apply-to-tokens.ts'
@@ -90,7 +90,7 @@ const partialContents = (state: IngestState, block: DecodedBlock, { facts, parts
 
 function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBefore }: SettleOptions, moment: Moment) {
   const time = settlesAllBefore ? block.timestamp : null
-  const queried = wholeContracts(block.filters)
+  const queried = completeFor(block.filters)
   // Facts of this block are excluded, because the settlement amends them as sealed ones.
   const isElsewhere = ({ draft }: PublishedFact) => draft.block.number !== block.number || !queried.has(contractOf(draft))
   const timeBefore = settlesAllBefore ? advanceTime(state, block, moment, isElsewhere) : observeBlockTime(state, block, moment)

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Draft } from '../../../protocol/updates.ts'
-import { addressSetOf } from '../../chain/logs/log-filter.ts'
-import { type Pool, poolAccount } from '../../chain/pools/pool.ts'
+import { matchesAny } from '../../chain/logs/log-filter.ts'
+import type { Pool } from '../../chain/pools/pool.ts'
 import type { PoolReading } from '../../chain/pools/pool-queries.ts'
-import { isSamePool, type Venue, venueFields, venueKey, venuesOfPool } from '../../tokens/venue.ts'
+import { isSamePool, originOf, type Venue, venueFields, venueKey, venuesOfPool } from '../../tokens/venue.ts'
 import type { Moment } from '../batch-values.ts'
 import type { IngestState } from '../ingest-state.ts'
 import { openPoolSettings } from './named-pools.ts'
@@ -14,15 +14,17 @@ import { openPoolSettings } from './named-pools.ts'
  * answers no calls, the settings are believed.
  */
 export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading, moment: Moment): readonly Draft[] {
-  // The swaps of a pool manager are not read yet.
-  if (pool.manager !== null) return []
   const known = state.venues.get(venueKey(pool))
   const isSame = known !== undefined && isSamePool(known.pool, pool)
   const isWrong = reading.kind === 'unreadable' && reading.isWrong === true
-  if (isSame && known.droppedFor === (isWrong ? 'wrong_tokens' : null)) {
+  const droppedFor = isWrong ? 'wrong_tokens' : pool.manager !== null && state.refusedManagers.has(pool.manager) ? 'refused' : null
+  if (isSame && known.droppedFor === droppedFor) {
     learnFee(state, known, reading)
     return NONE
   }
+  // The published trades are logs of the other manager, and are settled first.
+  if (known && known.pool.manager !== pool.manager && hasTrades(state, pool))
+    return known.droppedFor === null ? dropVenue(state, known, 'settings', moment) : NONE
   const isOnlyBelieved = reading.kind === 'read' ? reading.tokens === 'refused' : reading.isRefused === true
   const isBelieved = isOnlyBelieved && !(isSame && known.droppedFor === 'wrong_tokens')
   const isRight = reading.kind === 'read' && reading.tokens === undefined
@@ -34,7 +36,7 @@ export function judgeVenue(state: IngestState, pool: Pool, reading: PoolReading,
   // A note of the tape keeps the pool, so it has these fields alone.
   const noted = { token, kind, id, manager, currency, hooks }
   const venue: Venue = { pool: noted, feeBps: reading.kind === 'read' ? reading.feeBps : null, droppedFor: null, fromBlock: null }
-  if (isWrong) return [...drafts, ...dropVenue(state, venue, 'wrong_tokens', moment)]
+  if (droppedFor !== null) return [...drafts, ...dropVenue(state, venue, droppedFor, moment)]
   setVenue(state, venue)
   // The source may receive the logs already, for another token.
   return [...drafts, ...followVenues(state, moment)]
@@ -52,11 +54,37 @@ export function followVenues(state: IngestState, moment: Moment): readonly Draft
   const isNew = ({ droppedFor, fromBlock }: Venue) => droppedFor === null && fromBlock === null
   const waiting = [...state.venues.values()].filter(isNew)
   if (waiting.length === 0) return NONE
-  const accounts = addressSetOf(state.received)
   return waiting
-    .filter(({ pool }) => accounts.has(poolAccount(pool)))
+    .filter(({ pool }) => matchesAny(state.received, originOf(pool)))
     .flatMap((venue) => publishVenue(state, { ...venue, fromBlock: nextToSettle(state) }, moment))
 }
+
+/** Drops the pools of a manager whose swaps the node refuses. */
+export function refuseVenues(state: IngestState, manager: Hex, moment: Moment): readonly Draft[] {
+  state.refusedManagers.add(manager)
+  return [...state.venues.values()]
+    .filter(({ pool, droppedFor }) => pool.manager === manager && droppedFor === null)
+    .flatMap((venue) => dropVenue(state, venue, 'refused', moment))
+}
+
+/** Follows the pools of a manager again, once the node answers. */
+export function followAgain(state: IngestState, manager: Hex, moment: Moment): readonly Draft[] {
+  state.refusedManagers.delete(manager)
+  const settingOf = openPoolSettings(state)
+  const refused = [...state.venues.values()].filter((venue) => venue.pool.manager === manager && venue.droppedFor === 'refused')
+  for (const venue of refused) {
+    const { token } = venue.pool
+    const droppedFor = !settingOf(venue.pool) ? 'settings' : state.tokens.get(token)?.state === 'listed' ? null : 'delisted'
+    setVenue(state, droppedFor === null ? { ...venue, droppedFor, fromBlock: null } : { ...venue, droppedFor })
+  }
+  return followVenues(state, moment)
+}
+
+/** After a reorg from this block on, blocks are settled again that were read with a pool before it was dropped. */
+export const dropVenuesFrom = (state: IngestState, block: number, moment: Moment): readonly Draft[] =>
+  [...state.venues.values()]
+    .filter(({ droppedFor, fromBlock }) => droppedFor !== null && droppedFor !== 'wrong_tokens' && (fromBlock ?? 0) > block)
+    .flatMap((venue) => publishVenue(state, { ...venue, fromBlock: block }, moment))
 
 /** Drops the pools of a token that was delisted. */
 export const dropVenuesOf = (state: IngestState, token: Hex, moment: Moment): readonly Draft[] =>
@@ -88,9 +116,11 @@ function dropVenue(
   droppedFor: Exclude<Venue['droppedFor'], null>,
   moment: Moment,
 ): readonly Draft[] {
-  const dropped: Venue = { ...venue, droppedFor, fromBlock: nextToSettle(state) }
+  // Older blocks that are still to be read, or may gain logs, are read without the pool too.
+  const fromBlock = Math.min(nextToSettle(state), (state.restartCursor?.number ?? Number.POSITIVE_INFINITY) + 1)
+  const dropped: Venue = { ...venue, droppedFor, fromBlock }
   if (venue.fromBlock !== null || droppedFor === 'wrong_tokens') return publishVenue(state, dropped, moment)
-  setVenue(state, dropped)
+  setVenue(state, { ...dropped, fromBlock: null })
   return []
 }
 

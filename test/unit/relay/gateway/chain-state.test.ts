@@ -68,7 +68,7 @@ describe('the counts of moves', () => {
       'what moves nothing',
       [
         { type: 'cursor', cursor: { number: 5, hash: blockHash(5) }, timestamp: null },
-        ...[{ type: 'subscribed', addresses: [] } as const, holeEvent(1, 2)],
+        ...[{ type: 'subscribed', filters: [] } as const, holeEvent(1, 2)],
         { type: 'status', source: 'sealed', reason: 'no_pending' },
         { type: 'head', sealed: null, pending: null, timestamp: null },
       ],

@@ -133,7 +133,7 @@ describe('a price feed', () => {
     expect(await publish(push(round(5, 7, '330.5', 60)))).toEqual([])
     await publish(listEvent(apple(), tesla({ nav_price: undefined, nav_price_updated_at: undefined })))
     expect(await publish(push(round(5, 8, '331', 90)))).toEqual([])
-    expect(await publish({ type: 'subscribed', addresses: [TESLA as Hex] })).toEqual([
+    expect(await publish({ type: 'subscribed', filters: [{ addresses: [TESLA as Hex] }] })).toEqual([
       ...['token', 'multiplier', 'nav 331 by log, was undefined'],
     ])
   })

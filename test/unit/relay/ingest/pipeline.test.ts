@@ -58,7 +58,7 @@ const runPipeline = async (tape: TestTape) => {
   const subscription = connectPipeline({
     lists,
     chainEvents: (followed) => {
-      followed.subscribe(({ addresses }) => requestedAddresses.push(addresses))
+      followed.subscribe(({ filters }) => requestedAddresses.push(filters[0]?.addresses ?? []))
       return events
     },
     memory: new LogMemory(),
@@ -85,7 +85,7 @@ const runListed = async () => {
   const { tape } = await openTape()
   const pipeline = await runPipeline(tape)
   pipeline.lists.next(polledList(parsedList(apple())))
-  pipeline.events.next({ type: 'subscribed', addresses: [address] })
+  pipeline.events.next({ type: 'subscribed', filters: [{ addresses: [address] }] })
   await waitUntil(tape, () => tape.end() > 0)
   return {
     tape,
@@ -159,7 +159,10 @@ describe('a batch', () => {
   it('of many memos without transfers looks up each transaction once', async () => {
     const { tape } = await openTape()
     const { state, publish } = await openReducer(tape)
-    await publish({ type: 'list', list: polledList(parsedList(apple())) }, { type: 'subscribed', addresses: [address] })
+    await publish(
+      { type: 'list', list: polledList(parsedList(apple())) },
+      { type: 'subscribed', filters: [{ addresses: [address] }] },
+    )
     const lookUps = vi.spyOn(state.ledger, 'hasOtherKeys')
     const logs = Array.from({ length: 5 }, (_, index) => memo({ block: 5, index, tx: txHash(5, 0), address }, txHash(7)))
     const written = await publish(transactionEvent(logs))
@@ -247,7 +250,7 @@ describe('the pipeline', () => {
     lists.next({ tokens: [second, third], partial: false, order: orderOf(first, second, third) })
     await new Promise(setImmediate)
     expect(requestedAddresses).toEqual([[first, second, third].map((token) => token.address).sort()])
-    events.next({ type: 'subscribed', addresses: [first.address, second.address, third.address] })
+    events.next({ type: 'subscribed', filters: [{ addresses: [first.address, second.address, third.address] }] })
     await waitUntil(tape, async () => (await tokenCount()) === 3)
     lists.next({ tokens: [third], partial: false, order: null })
     lists.next({ tokens: [first], partial: false, order: orderOf(third, first) })
@@ -260,7 +263,7 @@ describe('the pipeline', () => {
     const { tape, reopen } = await openTape()
     const { lists, events, stop } = await runPipeline(tape)
     lists.next(polledList(parsedList(apple(), tesla())))
-    events.next({ type: 'subscribed', addresses: [address] })
+    events.next({ type: 'subscribed', filters: [{ addresses: [address] }] })
     await waitUntil(tape, () => tape.end() > 0)
     lists.next(polledList(parsedList(apple())))
     await waitUntil(tape, async () => (await readUpdates(tape)).length === 3)
@@ -274,7 +277,7 @@ describe('the pipeline', () => {
     const { lists, events, failure } = await runPipeline(tape)
     tape.writer.append = () => Promise.reject(new Error('disk is full'))
     lists.next(polledList(parsedList(apple())))
-    events.next({ type: 'subscribed', addresses: [address] })
+    events.next({ type: 'subscribed', filters: [{ addresses: [address] }] })
     await new Promise(setImmediate)
     expect(failure()).toMatchObject({ message: 'disk is full' })
   })

@@ -48,7 +48,7 @@ export const transactionEvent = (
 ): Extract<ChainEvent, { type: 'logs' }> => ({ type: 'logs', logs, via, receivedAt: NOON })
 
 type SealedChainEvent = Extract<ChainEvent, { type: 'sealed' }>
-type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'via' | 'timestamp'>> & {
+type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'via' | 'timestamp' | 'filters'>> & {
   /** The contracts whose logs were read. */
   readonly addresses?: readonly Hex[]
   readonly newest?: number
@@ -70,6 +70,7 @@ export const sealedEventOfLogs = (
   {
     hash = blockHash(number),
     addresses = [APPLE as Hex, TESLA as Hex],
+    filters = [{ addresses }],
     via = 'sealed',
     timestamp = timestampOf(number),
     newest = number,
@@ -78,7 +79,7 @@ export const sealedEventOfLogs = (
   }: SealedEventOptions = {},
 ): SealedChainEvent => {
   const sealedLogs = logs.map((log) => ({ ...log, blockHash: hash }))
-  const block: SealedBlock = { number, hash, timestamp, logs: sealedLogs, filters: [{ addresses }], via }
+  const block: SealedBlock = { number, hash, timestamp, logs: sealedLogs, filters, via }
   const cursorAt = (at: number) => ({ number: at, hash: at === number ? hash : null })
   return { type: 'sealed', holes: [], blocks: [block], newest, cursor: cursorAt(cursor), restartCursor: cursorAt(restartCursor) }
 }
@@ -103,7 +104,7 @@ export const listEvent = (...records: readonly StockRecord[]): IngestEvent => ({
   type: 'list',
   list: polledList(parsedList(...records)),
 })
-export const subscribedEvent: IngestEvent = { type: 'subscribed', addresses: [APPLE as Hex, TESLA as Hex] }
+export const subscribedEvent: IngestEvent = { type: 'subscribed', filters: [{ addresses: [APPLE as Hex, TESLA as Hex] }] }
 export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'): IngestEvent => ({
   type: 'status',
   source,

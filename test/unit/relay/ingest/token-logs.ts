@@ -83,6 +83,14 @@ export const answerUpdated = (location: LogLocation, price: string, round: bigin
     updatedAt: BigInt(updatedAt),
   })
 
+/** A swap in a pool of a Uniswap v4 manager, whose amounts are those of the swapper. */
+export const managerSwap = (location: LogLocation, id: Hex, amounts: readonly [bigint, bigint], sqrtPriceX96: bigint): Log =>
+  encodeLog(
+    location,
+    'event Swap(bytes32 indexed id, address indexed sender, int128 amount0, int128 amount1, uint160 sqrtPriceX96, uint128 liquidity, int24 tick, uint24 fee)',
+    { id, sender: alice, amount0: amounts[0], amount1: amounts[1], sqrtPriceX96, liquidity: 10n ** 16n, tick: 0, fee: 3_000 },
+  )
+
 /** A swap in a Uniswap v3 or Slipstream pool, whose amounts are those of the pool. */
 export const swap = (
   location: LogLocation,

@@ -1,16 +1,28 @@
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
-import { BehaviorSubject, NEVER, type Observable, type ObservedValueOf, of, Subject, VirtualTimeScheduler } from 'rxjs'
+import { BehaviorSubject, map, NEVER, type Observable, type ObservedValueOf, of, Subject, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { reconnectingLink } from '../../../../../src/relay/chain/link/reconnecting-link.ts'
+import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
+import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
 import { apple } from '../node-json.ts'
 
 export const CHAIN_ID = 84_532
 
 export type Signal = ObservedValueOf<ReturnType<typeof reconnectingLink>>
+
+/** The signal that the node pushes the logs of these addresses. */
+export const liveOn = (addresses: readonly Hex[], subscription: 'pendingLogs' | 'logs' = 'pendingLogs'): LinkSignal => ({
+  ...{ type: 'live', subscription, filters: [{ addresses }], pushed: [{ addresses }] },
+})
+
+const asFilters = (wanted: readonly Hex[] | readonly ReadFilter[]): readonly ReadFilter[] => {
+  const addresses = wanted.filter((one) => typeof one === 'string')
+  return addresses.length > 0 ? [{ addresses }] : wanted.filter((one) => typeof one !== 'string')
+}
 
 /** Waits for conditions, which are checked again after each event. */
 class ConditionWaiter {
@@ -108,7 +120,7 @@ const MINUTE_MS = 60_000
 /** A link to these nodes. Its delays pass only when the test calls `retry`. */
 export const openLink = (
   urls: readonly string[],
-  addresses: Observable<readonly Hex[]> = of([apple]),
+  wanted: Observable<readonly Hex[] | readonly ReadFilter[]> = of([apple]),
   {
     chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID'),
     probes = NEVER,
@@ -123,7 +135,8 @@ export const openLink = (
     warnings.push({ kind, detail })
     waiter.recheck()
   }
-  const subscription = reconnectingLink({ urls, addresses, probes, reconnects, chain, clock, random: () => 0, log }).subscribe(
+  const filters = wanted.pipe(map(asFilters))
+  const subscription = reconnectingLink({ urls, filters, probes, reconnects, chain, clock, random: () => 0, log }).subscribe(
     (signal) => {
       signals.push(signal)
       waiter.recheck()

@@ -1,10 +1,13 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
-import { apple, header, sealedLog } from '../node-json.ts'
-import { CHAIN_ID, openFakeNode, openLink, openLive } from './fake-socket-node.ts'
+import { apple, header, sealedLog, tesla } from '../node-json.ts'
+import { CHAIN_ID, liveOn, openFakeNode, openLink, openLive } from './fake-socket-node.ts'
 
 const wrongChain = `wrong chain: it is of chain 1, but CHAIN_ID says ${CHAIN_ID}`
 
@@ -83,13 +86,35 @@ describe('a link to an unusable node', () => {
 })
 
 describe('a link to a node that refuses requests', () => {
+  it('subscribes to the other logs when the filter of a pool manager is refused, and again when that filter changes', async () => {
+    const node = await openFakeNode()
+    const tokens = { addresses: [apple] }
+    const pools = ['1', '2'].map((id) => ({ addresses: [tesla], topics: [[`0x${id}`] as Hex[]] }))
+    const filters = new BehaviorSubject<readonly ReadFilter[]>([tokens, ...pools])
+    const { answer } = node
+    node.answer = (request) => (JSON.stringify(request.params).includes('0x2') ? { error } : answer(request))
+    const link = openLink([node.url], filters)
+    const [first, second] = pools
+    expect(await link.waitForSignal('live')).toMatchObject({ filters: [tokens, first, second], pushed: [tokens, first] })
+    expect(link.warnings).toEqual([
+      {
+        kind: 'subscription_refused',
+        detail: { subscription: 'pendingLogs', code: -32602, reason: error.message, pool_manager: tesla },
+      },
+    ])
+    filters.next([tokens, first ?? tokens])
+    expect(await link.waitForSignal('live', 2)).toMatchObject({ pushed: [tokens, first] })
+    await node.waitUntil(() => node.methods().filter((method) => method === 'eth_unsubscribe').length === 2)
+    expect(link.signalsOfType('refused')).toEqual([])
+  })
+
   const error = { code: -32602, message: 'invalid params: no subscription "pendingLogs"' }
 
   it('subscribes to sealed logs when pendingLogs is refused', async () => {
     const node = await openFakeNode()
     node.otherAnswers.set('pendingLogs', { error })
     const link = openLink([node.url])
-    expect(await link.waitForSignal('live')).toEqual({ type: 'live', subscription: 'logs', addresses: [apple] })
+    expect(await link.waitForSignal('live')).toEqual(liveOn([apple], 'logs'))
     expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads', 'eth_subscribe pendingLogs', 'eth_subscribe logs'])
     node.notify('0x2', sealedLog({ block: 5 }))
     expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'logs', log: sealedLog({ block: 5 }) })

@@ -2,7 +2,7 @@ import { BehaviorSubject, of, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { apple, header, pendingLog, sealedLog, tesla } from '../node-json.ts'
-import { openFakeNode, openLink, openLive } from './fake-socket-node.ts'
+import { liveOn, openFakeNode, openLink, openLive } from './fake-socket-node.ts'
 
 const tokensOf = (count: number) => Array.from({ length: count }, (_, nth): Hex => `0x${String(nth).padStart(40, '0')}`)
 const tokens = tokensOf(5)
@@ -34,7 +34,7 @@ describe('the tokens of a link', () => {
       return address.length > 2 ? { error: { code: -32_602, message: 'filter too long' } } : answer(request)
     }
     lists.next(tokens)
-    expect((await link.waitForSignal('live', 2)).addresses).toEqual(tokens)
+    expect((await link.waitForSignal('live', 2)).filters[0]?.addresses).toEqual(tokens)
     expect(sizes).toEqual([5, 3, 2, 2, 1])
     await node.waitUntil(() => node.requests.at(-1)?.method === 'eth_unsubscribe')
     expect(node.requests.at(-1)?.params).toEqual(['0x2'])
@@ -51,7 +51,7 @@ describe('the tokens of a link', () => {
     const node = await openFakeNode()
     const many = tokensOf(25_000)
     const link = openLink([node.url], of(many))
-    expect((await link.waitForSignal('live')).addresses).toEqual(many)
+    expect((await link.waitForSignal('live')).filters[0]?.addresses).toEqual(many)
     const parts = node.requests.flatMap(({ params: [kind, filter] }) =>
       kind === 'pendingLogs' ? [(filter as { readonly address: readonly Hex[] }).address] : [],
     )
@@ -151,7 +151,7 @@ describe('a subscription that is retried', () => {
     const { node, link, probes } = await openLive({ pendingLogs: refusal })
     node.otherAnswers.clear()
     probes.next()
-    expect(await link.waitForSignal('live', 2)).toEqual({ type: 'live', subscription: 'pendingLogs', addresses: [apple] })
+    expect(await link.waitForSignal('live', 2)).toEqual(liveOn([apple]))
     node.notify('0x3', log(0))
     expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'pendingLogs', log: log(0) })
   })

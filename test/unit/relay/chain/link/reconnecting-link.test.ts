@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { NEVER, of, Subject } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { apple, header, pendingLog, tesla } from '../node-json.ts'
-import { openFakeNode, openLink, openLive } from './fake-socket-node.ts'
+import { liveOn, openFakeNode, openLink, openLive } from './fake-socket-node.ts'
 
 const log = (index: number) => pendingLog({ block: 5, index })
 
@@ -11,7 +11,7 @@ describe('a link', () => {
   it('checks the chain, then subscribes to heads and to logs of the tokens', async () => {
     const node = await openFakeNode()
     const link = openLink([node.url], of([apple, tesla]))
-    expect(await link.waitForSignal('live')).toEqual({ type: 'live', subscription: 'pendingLogs', addresses: [apple, tesla] })
+    expect(await link.waitForSignal('live')).toEqual(liveOn([apple, tesla]))
     expect(node.methods()).toEqual(['eth_chainId', 'eth_subscribe newHeads', 'eth_subscribe pendingLogs'])
     expect(node.requests.at(-1)?.params).toEqual(['pendingLogs', { address: [apple, tesla] }])
   })

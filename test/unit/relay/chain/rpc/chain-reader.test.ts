@@ -3,7 +3,7 @@ import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { Logs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UnparsedLogs } from '../../../../../src/relay/chain/rpc/unparsed-logs.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
+import { FilterRefusedError, UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { behindError, FakeChain } from '../fake-chain.ts'
 import { apple, blockHash, header, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
 
@@ -240,5 +240,58 @@ describe('a long list of logs', () => {
     const read = (answer: unknown) => readerOf(answer).logsIfCountsDiffer(expected, 4, 6, [{ addresses: [apple] }], neverAborted)
     expect((await read(longAnswer()))?.logs.length).toBe(isRead ? 4 : undefined)
     expect((await read(wireLogs))?.logs).toHaveLength(4)
+  })
+})
+
+describe('a filter with topics that the node answers with an error', () => {
+  const narrow = { addresses: [tesla], topics: [[word(9)]] }
+  type Refused = (kind: UpstreamErrorKind) => Promise<unknown>
+  const openRefused = (ofTokens?: UpstreamError) => {
+    const { chain, reader } = openReader()
+    const failing = (kind: UpstreamErrorKind) => {
+      chain.override = ({ params: [filter] }) => {
+        if ('topics' in Object(filter)) throw new UpstreamError(kind, 'no')
+        if (ofTokens) throw ofTokens
+        return undefined
+      }
+    }
+    const filters = [{ addresses: [apple] }, narrow]
+    const rejectionOf = (reading: Promise<unknown>) => reading.catch((failure: unknown) => failure)
+    const ofBlock: Refused = (kind) => {
+      failing(kind)
+      return rejectionOf(reader.logsByHash(blockAt(HEAD), filters))
+    }
+    const ofRange: Refused = (kind) => {
+      failing(kind)
+      return rejectionOf(reader.logsInRange(HEAD - 9, HEAD, filters))
+    }
+    return { ofBlock, ofRange, reader, failing }
+  }
+
+  it.each<[UpstreamErrorKind, ofBlock: string, ofRange: string]>([
+    ['invalid', 'filter_refused', 'filter_refused'],
+    ['unknown_method', 'filter_refused', 'filter_refused'],
+    ['forbidden', 'filter_refused', 'filter_refused'],
+    ['unknown', 'filter_refused', 'filter_refused'],
+    ['reverted', 'filter_refused', 'filter_refused'],
+    ['too_large', 'filter_refused', 'too_large'],
+    ['unreachable', 'unreachable', 'unreachable'],
+    ['busy', 'busy', 'busy'],
+    ['gone', 'gone', 'gone'],
+    ['behind', 'behind', 'behind'],
+  ])('as %s is, for a block and for a range: %s, %s', async (kind, expectedOfBlock, expectedOfRange) => {
+    const { ofBlock, ofRange } = openRefused()
+    expect(await ofBlock(kind)).toMatchObject({ kind: expectedOfBlock })
+    const failure = await ofRange(kind)
+    expect(failure).toMatchObject({ kind: expectedOfRange })
+    if (failure instanceof FilterRefusedError) expect(failure.filters).toEqual([narrow])
+  })
+
+  it('is no refusal if the node answers the tokens with an error too, or is asked for that filter alone', async () => {
+    const ofTokens = new UpstreamError('invalid', 'no hashes')
+    expect(await openRefused(ofTokens).ofBlock('unknown')).toBe(ofTokens)
+    const { reader, failing } = openRefused()
+    failing('unknown')
+    await expect(reader.logsByHash(blockAt(HEAD), [narrow])).rejects.toMatchObject({ kind: 'unknown' })
   })
 })

@@ -119,6 +119,21 @@ describe('an eth_call', () => {
   })
 })
 
+describe('a request for logs', () => {
+  it.each<[string, object, warnings: number]>([
+    ['of a pool manager by topics concerns that filter alone', { address: [apple], topics: [['0x9']] }, 0],
+    ['of whole contracts is the fault of the endpoint', { address: [apple] }, 1],
+  ])('%s, if the node answers it with an error', async (_, filter, warnings) => {
+    const client = await openOne(errorResponder(200, -32_000, 'the filter is not supported'))
+    expect((await failureOf(client.rpc.request('eth_getLogs', [filter]))).kind).toBe('unknown')
+    expect(client.warnings).toHaveLength(warnings)
+    if (warnings > 0) return
+    client.node.respond = (_request, response) => response.destroy()
+    expect((await failureOf(client.rpc.request('eth_getLogs', [filter]))).kind).toBe('unreachable')
+    expect(client.warnings).toHaveLength(1)
+  })
+})
+
 describe('the chain behind answers', () => {
   const chainRequests = ({ methods }: { methods: () => readonly string[] }) =>
     methods().filter((method) => method === 'eth_chainId').length

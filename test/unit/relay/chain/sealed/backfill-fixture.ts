@@ -1,4 +1,4 @@
-import { addRange } from '../../../../../src/relay/chain/sealed/learn.ts'
+import { addRange } from '../../../../../src/relay/chain/blocks/block-ranges.ts'
 import { openSealedBlocks } from './sealed-chain-fixture.ts'
 
 /** A backfill of a scripted chain in virtual time. */

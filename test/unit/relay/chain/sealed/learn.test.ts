@@ -231,6 +231,7 @@ describe('evidence', () => {
   const newest = { lane: 'settle', what: 'newest', settled, target } as const
   const range = { from: 2, to: 4, missingReason: null, readableAt: 0 }
   const page = { lane: 'backfill', what: 'page', page: { from: 2, to: 3 }, range } as const
+  const outdated = { lane: 'outdated', what: 'outdated', number: 6, nth: 1 } as const
   const recent = { lane: 'recheck', what: 'recent', below: 8 } as const
   const listed = [{ addresses: [] }]
   const reading = { header: headerOf(8), listed, filters: listed, logs: [], unreadable: 0 }
@@ -241,7 +242,12 @@ describe('evidence', () => {
     for (const number of [200, 199]) opened.head(number)
     opened.fail(1)
     const { recheck, ...state } = opened.state()
-    return { ...state, unread: [range], recheck: { ...recheck, below: 8, incomplete: new Set([7]), hasResettled: true } }
+    return {
+      ...state,
+      outdated: new Map([[6, 1]]),
+      unread: [range],
+      recheck: { ...recheck, below: 8, incomplete: new Set([7]), hasResettled: true },
+    }
   }
 
   /** The fields that each piece of evidence changes. A new type of evidence does not compile without its row. */
@@ -249,6 +255,8 @@ describe('evidence', () => {
   type Row<Type> = readonly [Omit<Extract<SealedEvidence, { type: Type }>, 'type'>, Fields, events: readonly string[]]
   const changes: { readonly [Type in SealedEvidence['type']]: readonly Row<Type>[] } = {
     listed: [[{ filters: [] }, ['filters'], []]],
+    outdated: [[{ blocks: [6] }, ['outdated'], []]],
+    lost: [[{ read: outdated, number: 6 }, ['failures', 'outdated'], ['sealed']]],
     began: [[{ cursor: settled }, [], []]],
     head: [
       [{ header: headerOf(201), isPushed: false }, ['announced', 'lastHead', 'polledHead', 'target'], []],
@@ -272,7 +280,7 @@ describe('evidence', () => {
     replaced: [
       [
         { read: disputed, to: { number: 5, hash: blockHash(5) }, lost: { from: 2, to: 3 } },
-        ['blocks', 'disputed', 'failures', 'outage', 'recheck', 'rolledBackAt', 'target'],
+        ['blocks', 'disputed', 'failures', 'outage', 'outdated', 'recheck', 'rolledBackAt', 'target'],
         ['reorg', 'sealed'],
       ],
     ],

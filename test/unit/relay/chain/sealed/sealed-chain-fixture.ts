@@ -16,13 +16,15 @@ import { apple, keyOf, txHash } from '../node-json.ts'
 export const HEAD = 10_000
 
 /** Open keys by block, as a ledger keeps them. */
+type AddedKey = Pick<OpenKey, 'topics'> & { block: number; index?: number; address?: Hex; tx?: Hex }
+
 export class FakeOpenKeys implements OpenKeys {
   /** Blocks that the previous run sealed. */
   sealedInPreviousRun: readonly Cursor[] = []
   readonly #openKeys = new Map<number, OpenKey[]>()
 
-  add({ block, index = 0, address = apple, tx }: { block: number; index?: number; address?: Hex; tx?: Hex }): void {
-    const openKey = { key: keyOf({ block, index }), address, tx: tx ?? txHash(block, index) }
+  add({ block, index = 0, address = apple, tx, topics }: AddedKey): void {
+    const openKey = { key: keyOf({ block, index }), address, tx: tx ?? txHash(block, index), ...(topics && { topics }) }
     this.#openKeys.set(block, [...this.at(block), openKey])
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/lib/hex.ts'
+import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { noPendingMemory } from '../../../../../src/relay/chain/source/pending-status.ts'
@@ -15,7 +15,7 @@ const SILENCE_MS = 3_000
 const openPoller = ({ sealedOnly = false } = {}) => {
   const chain = new FakeChain(HEAD)
   const node = new ChainReader(chain.request)
-  const list = { addresses: [apple] as readonly Hex[] }
+  const list = { filters: [{ addresses: [apple] }] as readonly ReadFilter[] }
   const clock = { now: 0 }
   let state = { ...initialState(1, SILENCE_MS, 0), head: HEAD, pending: sealedOnly ? 'missing' : 'unknown' } as const
   let memory = noPendingMemory
@@ -32,7 +32,7 @@ const openPoller = ({ sealedOnly = false } = {}) => {
     }
     const { signal } = new AbortController()
     const polling = { knowsSealed: () => false, now: () => clock.now, emit, signal }
-    const inputs = { node, state, memory, addresses: list.addresses, ...polling }
+    const inputs = { node, state, memory, filters: list.filters, ...polling }
     const failure = await (wanted === 'head' ? pollHead(inputs) : pollPending(inputs, wanted)).then(
       () => null,
       (error: unknown) => error,
@@ -61,6 +61,24 @@ const logsOf = (keys: readonly string[], closesGap = false) => ({
 })
 
 describe('a poll of the pending block', () => {
+  it.each(['unknown', 'unreachable'] as const)('reads the logs without those of a manager whose filter is %s', async (kind) => {
+    const { chain, poll, list } = openPoller()
+    const log = chain.addLog(HEAD + 1)
+    const ofManager = chain.addLog(HEAD + 1, tesla)
+    list.filters = [{ addresses: [apple] }, { addresses: [tesla], topics: [[word(9)]] }]
+    const both = await poll()
+    expect(both.events.slice(2, 4)).toEqual([logsOf([keyOf(log)]), logsOf([keyOf(ofManager)])])
+    chain.addLog(HEAD + 1)
+    chain.override = ({ params: [filter] }) => {
+      if ('topics' in Object(filter)) throw new UpstreamError(kind, 'no')
+      return undefined
+    }
+    const { failure, events } = await poll('to_close_gap')
+    expect([failure, events.at(-1)?.type]).toEqual([null, 'covered'])
+    const numbers = events.flatMap((event) => (event.type === 'polled_logs' ? event.logs.logs.map(({ address }) => address) : []))
+    expect(numbers).toEqual([apple, apple])
+  })
+
   it('reads it, the head and the pre-confirmed logs', async () => {
     const { chain, poll } = openPoller()
     const log = chain.addLog(HEAD + 1)
@@ -77,7 +95,7 @@ describe('a poll of the pending block', () => {
         block: expect.objectContaining({ number: HEAD + 1, timestamp: timestampOf(HEAD + 1) }),
       },
       logsOf([keyOf(log)]),
-      expect.objectContaining({ type: 'covered', addresses: [apple] }),
+      expect.objectContaining({ type: 'covered', filters: [{ addresses: [apple] }] }),
     ])
   })
 
@@ -112,7 +130,7 @@ describe('a poll of the pending block', () => {
     const { chain, poll, list } = openPoller()
     const log = chain.addLog(HEAD + 1, tesla)
     await poll()
-    list.addresses = [apple, tesla]
+    list.filters = [{ addresses: [apple, tesla] }]
     expect((await poll()).events).toContainEqual(logsOf([keyOf(log)]))
     expect((await poll()).requests).toEqual(['pending'])
   })
@@ -216,7 +234,7 @@ it('a poll of the head reads the head alone, and covers the listed tokens', asyn
     began: ['head'],
     events: [
       { type: 'latest', header: { number: HEAD } },
-      { type: 'covered', addresses: [apple], memory: null },
+      { type: 'covered', filters: [{ addresses: [apple] }], memory: null },
     ],
   })
 })

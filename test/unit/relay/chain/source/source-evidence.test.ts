@@ -7,7 +7,13 @@ import {
   isProbeDue,
   statusOf,
 } from '../../../../../src/relay/chain/source/source-decisions.ts'
-import { type Evidence, initialState, next, type SourceState } from '../../../../../src/relay/chain/source/source-evidence.ts'
+import {
+  type Evidence,
+  initialState,
+  isSettlingBehind,
+  next,
+  type SourceState,
+} from '../../../../../src/relay/chain/source/source-evidence.ts'
 
 const SILENCE_MS = 3_000
 /** When the table's evidence arrives; long after the start, and not long after the head. */
@@ -146,6 +152,8 @@ describe('evidence', () => {
       [{ subscription: 'logs' }, []],
     ],
     heads_live: [[{}, ['linkHead']]],
+    // Settling is behind already.
+    filter_refused: [[{}, []]],
     refused: [[{}, ['link', 'missed']]],
     down: [[{ isRefused: false }, ['link', 'missed', 'linkHead']]],
     pushed: [[{ newest: HEAD + 1 }, ['missed', 'trust']]],
@@ -334,6 +342,13 @@ describe('what is polled', () => {
   })
 })
 
+it('excuses a lag by a refused filter, unless settling was behind before', () => {
+  const lagging = (ms: number) =>
+    after(started({ settled: HEAD - 5, lagsSince: AT - ms, mayLagUntil: AT - 60_000 }), [{ type: 'filter_refused' }])
+  const isBehind = [1_000, 2_999, 3_001].map((ms) => isSettlingBehind(lagging(ms), AT + 7_000))
+  expect(isBehind).toEqual([false, false, true])
+})
+
 it.each([
   ['opening unproven', false],
   ['down silent', false],
@@ -345,7 +360,10 @@ it.each([
   ['pushing no_pending', true],
 ])('a link that is %s is probed: %s, once a minute', (name, isProbed) => {
   const state = started(fieldsOf(name))
-  expect([isProbeDue(state, AT + 59_999), isProbeDue(state, AT + 60_000)]).toEqual([false, isProbed])
+  expect([isProbeDue(state, true, AT + 59_999), isProbeDue(state, true, AT + 60_000)]).toEqual([false, isProbed])
+  // A link that pushes, but not for all filters, is probed too.
+  const isPartlyProbed = isProbed || state.link === 'pushing'
+  expect([isProbeDue(state, false, AT + 59_999), isProbeDue(state, false, AT + 60_000)]).toEqual([false, isPartlyProbed])
 })
 
 it.each([

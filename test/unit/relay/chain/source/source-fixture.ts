@@ -1,9 +1,10 @@
-import { BehaviorSubject, type Observable, ReplaySubject, Subject, VirtualTimeScheduler } from 'rxjs'
+import { BehaviorSubject, map, type Observable, ReplaySubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { Cursor } from '../../../../../src/relay/chain/blocks/sealed-block.ts'
 import type { LinkInputs } from '../../../../../src/relay/chain/link/reconnecting-link.ts'
 import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
+import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import { type ChainEvent, source } from '../../../../../src/relay/chain/source/source.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
@@ -19,7 +20,7 @@ export const downSignal: LinkSignal = { type: 'down', reason: 'closed with 1000'
 export const liveSignal = (
   addresses: readonly Hex[] = [apple],
   subscription: 'pendingLogs' | 'logs' = 'pendingLogs',
-): LinkSignal => ({ type: 'live', subscription, addresses })
+): Extract<LinkSignal, { type: 'live' }> => ({ type: 'live', subscription, filters: [{ addresses }], pushed: [{ addresses }] })
 export const pendingLogSignal = (log: unknown, receivedAt = 0): LinkSignal => ({
   type: 'log',
   subscription: 'pendingLogs',
@@ -33,7 +34,10 @@ type SourceSettings = {
   readonly linkCount?: number
   readonly cursor?: Cursor | null
   readonly addresses?: Observable<readonly Hex[]>
+  readonly filters?: Observable<readonly ReadFilter[]>
   readonly finalityPollMs?: number
+  readonly leftOut?: readonly ReadFilter[]
+  readonly outdated?: readonly number[]
 }
 
 /** A source in virtual time, with a scripted chain and link. */
@@ -42,7 +46,10 @@ export const openSource = ({
   linkCount = 1,
   cursor = null,
   addresses = new BehaviorSubject([apple]),
+  filters = addresses.pipe(map((list) => [{ addresses: list }])),
   finalityPollMs = 1e9,
+  leftOut = [],
+  outdated = [],
 }: SourceSettings = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const chain = new FakeChain(HEAD, clock)
@@ -56,7 +63,7 @@ export const openSource = ({
   const openKeys = new FakeOpenKeys()
   let unreadable = 0
   const link = (inputs: LinkInputs): Observable<LinkSignal> => {
-    inputs.addresses.subscribe(lists)
+    inputs.filters.pipe(map(([whole]) => whole?.addresses ?? [])).subscribe(lists)
     inputs.probes.subscribe(() => probeTimes.push(clock.now()))
     inputs.reconnects.subscribe(() => {
       reconnectTimes.push(clock.now())
@@ -70,7 +77,9 @@ export const openSource = ({
     link: hasLink ? link : null,
     linkCount,
     leaveEndpoint: () => leaveTimes.push(clock.now()),
-    addresses,
+    filters,
+    leftOut,
+    outdated,
     openKeys,
     cursor,
     head: { pending: null, sealed: null, safe: null, finalized: null },

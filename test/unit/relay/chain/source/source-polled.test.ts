@@ -17,7 +17,7 @@ describe('a source without a link', () => {
     expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: chain.hashOf(HEAD) }])
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
     expect(statuses()).toEqual(['poll ok'])
-    expect(ofType('subscribed')).toEqual([{ type: 'subscribed', addresses: [apple] }])
+    expect(ofType('subscribed')).toEqual([{ type: 'subscribed', filters: [{ addresses: [apple] }] }])
     expect(ofType('head')).toEqual([
       {
         ...{ type: 'head', sealed: HEAD, pending: null, timestamp: timestampOf(HEAD) },
@@ -68,7 +68,7 @@ describe('a source without a link', () => {
     chain.failure = null
     await advance(POLL_MS)
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [tesla]])
+    expect(ofType('subscribed').map((event) => event.filters[0]?.addresses)).toEqual([[apple], [tesla]])
   })
 
   it('never repeats a request before it is answered', async () => {

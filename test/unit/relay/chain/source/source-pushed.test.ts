@@ -60,7 +60,7 @@ describe('a live link', () => {
     addresses.next([apple, tesla])
     await emit({ type: 'refused' })
     await advance(POLL_MS)
-    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
+    expect(ofType('subscribed').map((event) => event.filters[0]?.addresses)).toEqual([[apple], [apple, tesla]])
     const log = chain.addLog(chain.head + 1, tesla)
     await advance(POLL_MS)
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
@@ -108,7 +108,7 @@ describe('the poll after a subscription', () => {
     await emit(liveSignal([apple, tesla]))
     expect(chain.requestedRanges().at(-1)).toEqual([HEAD, 'pending'])
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
+    expect(ofType('subscribed').map((event) => event.filters[0]?.addresses)).toEqual([[apple], [apple, tesla]])
   })
 
   it.each([
@@ -136,7 +136,7 @@ describe('the addresses event', () => {
     expect(ofType('subscribed')).toEqual([])
     await emit(head())
     await emit(liveSignal([tesla]))
-    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple, tesla], [tesla]])
+    expect(ofType('subscribed').map((event) => event.filters[0]?.addresses)).toEqual([[apple, tesla], [tesla]])
   })
 
   it('comes before the first log', async () => {
@@ -152,12 +152,13 @@ describe('the addresses event', () => {
     const { emit, head, advance, ofType } = openSource({ addresses })
     await emit(liveSignal([apple], 'logs'))
     await advance(POLL_MS)
-    const listed = ofType('subscribed')[0]?.addresses ?? []
-    await emit(liveSignal(listed), head(), liveSignal(listed), downSignal)
+    const [{ filters } = { filters: [] }] = ofType('subscribed')
+    const live = { ...liveSignal(), filters }
+    await emit(live, head(), live, downSignal)
     await advance(1_000)
     addresses.next([apple, tesla])
     await advance(POLL_MS)
-    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
+    expect(ofType('subscribed').map((event) => event.filters[0]?.addresses)).toEqual([[apple], [apple, tesla]])
   })
 })
 

@@ -1,12 +1,15 @@
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { Update } from '../../../../../src/protocol/updates.ts'
+import { MANAGER_SWAP_TOPIC } from '../../../../../src/relay/chain/logs/event-decoder.ts'
+import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
 import type { PoolReading } from '../../../../../src/relay/chain/pools/pool-queries.ts'
 import type { PoolSetting } from '../../../../../src/relay/config/pool-settings.ts'
 import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
+import { word } from '../../chain/node-json.ts'
 import { APPLE, apple, NOON } from '../../tokens/stock-records.ts'
 import { headEvent, type LogPosition, listEvent, openIngest, statusEvent, transactionEvent } from '../reducer-fixture.ts'
-import { swap } from '../token-logs.ts'
+import { managerSwap, swap } from '../token-logs.ts'
 
 /** An ingest of one token with one pool. */
 
@@ -29,7 +32,7 @@ export const readOf = (read: Pool, answer: PoolReading): IngestEvent => ({
   pools: new Map([[read, answer]]),
 })
 export const read = (answer: PoolReading): IngestEvent => readOf(pool, answer)
-export const received = (...addresses: readonly Hex[]): IngestEvent => ({ type: 'subscribed', addresses })
+export const received = (...addresses: readonly Hex[]): IngestEvent => ({ type: 'subscribed', filters: [{ addresses }] })
 export const bothReceived = received(APPLE as Hex, POOL)
 
 /** Somebody buys 1.5 tokens for this many dollars. */
@@ -37,6 +40,14 @@ export const bought = (location: LogPosition, dollars = 487.356584, price = 324.
   swap({ ...location, address: POOL }, [BigInt(Math.round(dollars * 1e6)), -150_000_000n], rootOf(price))
 export const pushed = (location: LogPosition, ...sale: [number?, number?]) => transactionEvent([bought(location, ...sale)])
 export const everything = [APPLE as Hex, POOL]
+
+/** A pool of Uniswap v4, the contract of its swaps, and the filters that match its token and its swaps. */
+export const MANAGER: Hex = `0x${'4'.repeat(40)}`
+export const managedPool: Pool = { ...pool, kind: 'uniswap_v4', id: word(44), manager: MANAGER }
+export const boughtOfManager = (location: LogPosition) =>
+  managerSwap({ ...location, address: MANAGER }, managedPool.id, [-487_356_584n, 150_000_000n], rootOf(324.9))
+export const ofManager: ReadFilter = { addresses: [MANAGER], topics: [[MANAGER_SWAP_TOPIC], [managedPool.id]] }
+export const ofTokens: ReadFilter = { addresses: [APPLE as Hex] }
 
 const tell = (update: Update): string => {
   switch (update.type) {
@@ -58,8 +69,9 @@ const tell = (update: Update): string => {
 }
 
 export const settingsOf = (...pools: readonly PoolSetting[]) => ({ quotes: { pools, poolMinDepth: { units: 1_000n, scale: 0 } } })
-export const open = async (...first: readonly IngestEvent[]) => {
-  const worth = settingsOf(pool)
+export const open = async (...first: readonly IngestEvent[]) => openWith(pool, ...first)
+export const openWith = async (setting: PoolSetting, ...first: readonly IngestEvent[]) => {
+  const worth = settingsOf(setting)
   return openIngest(tell, { first: [listEvent(apple()), statusEvent('pendingLogs'), headEvent(100), ...first], worth })
 }
 /** The pool is followed. */

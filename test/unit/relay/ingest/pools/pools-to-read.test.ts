@@ -94,7 +94,7 @@ describe('the pools of listed tokens', () => {
     const pool = { ...applePool, token: APPLE as Hex }
     const reading = { kind: 'read', sqrtPriceX96: 2n ** 96n, liquidity: 1n, feeBps: '30' } as const
     await publish(...listing, { type: 'pools', block: null, pools: new Map([[pool, reading]]) })
-    await publish({ type: 'subscribed', addresses: [APPLE as Hex, pool.id] })
+    await publish({ type: 'subscribed', filters: [{ addresses: [APPLE as Hex, pool.id] }] })
     const swapped = (sold: readonly [bigint, bigint]) => swapLog({ block: 10, index: 0, address: pool.id }, sold, 2n ** 96n)
     expect(await publish(transactionEvent([swapped([1n, -1n])]))).toEqual([])
     expect(await publish(sealedEventOfLogs(10, amounts.map(swapped), { addresses: [APPLE as Hex, pool.id] }))).toEqual(read)

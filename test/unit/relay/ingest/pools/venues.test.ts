@@ -1,19 +1,29 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
+import { MANAGER_SWAP_TOPIC } from '../../../../../src/relay/chain/logs/event-decoder.ts'
+import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import { type Pool, poolOf } from '../../../../../src/relay/chain/pools/pool.ts'
 import type { PoolSetting } from '../../../../../src/relay/config/pool-settings.ts'
+import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
 import { venueNotes } from '../../../../../src/relay/notes/published-notes.ts'
 import { Notes } from '../../../../../src/relay/tape/notes.ts'
 import type { Venue } from '../../../../../src/relay/tokens/venue.ts'
+import { word } from '../../chain/node-json.ts'
 import { APPLE, apple, TESLA, tesla } from '../../tokens/stock-records.ts'
-import { listEvent, play, sealedEvent, sealedEventOfLogs, transactionEvent } from '../reducer-fixture.ts'
+import { listEvent, logAt, play, sealedEvent, sealedEventOfLogs, transactionEvent } from '../reducer-fixture.ts'
 
 import {
   bothReceived,
   bought,
+  boughtOfManager,
   everything,
+  MANAGER,
+  managedPool,
+  ofManager,
+  ofTokens,
   open,
   openFollowed,
+  openWith,
   POOL,
   pool,
   pushed,
@@ -83,6 +93,12 @@ describe('a pool', () => {
     ])
   })
 
+  it('is dropped from the first block on that is not read yet', async () => {
+    const ingest = await openFollowed()
+    await ingest.publish(sealedEvent(110, [], { addresses: everything, cursor: 105 }))
+    expect(await ingest.publish(read(wrong))).toContain('dropped from 106 wrong_tokens')
+  })
+
   it('is dropped if the settings no longer name it, and its open trades are settled all the same', async () => {
     const ingest = await openFollowed()
     await ingest.publish(pushed({ block: 101 }))
@@ -115,8 +131,8 @@ describe('a pool', () => {
     const moved = await ingest.restart({ worth: settingsOf({ ...pool, token: TESLA }) })
     await moved.publish(listEvent(apple(), tesla()))
     expect(await moved.publish(readOf({ ...pool, token: TESLA as Hex }, wrong))).toEqual([
-      'dropped from 102 settings',
-      'dropped from 102 wrong_tokens',
+      'dropped from 101 settings',
+      'dropped from 101 wrong_tokens',
       'quote null in 101',
     ])
     const addresses = [...everything, TESLA as Hex]
@@ -145,6 +161,99 @@ describe('a pool', () => {
     const corrected = await ingest.restart({ worth: settingsOf({ ...pool, currency: { ...USDC, decimals: 8 } }) })
     await corrected.publish(listEvent(apple()), bothReceived)
     expect(await corrected.publish(pushed({ block: 101 }))).toContain('buy 1.5 at 3.24904389 preconfirmed')
+  })
+})
+
+describe('a pool of a manager', () => {
+  const bothSubscribed: IngestEvent = { type: 'subscribed', filters: [ofTokens, ofManager] }
+  const readState = readOf(managedPool, reading(324.9))
+  const sealed = (block: number, logs: Parameters<typeof sealedEventOfLogs>[1], ...filters: readonly ReadFilter[]) =>
+    sealedEventOfLogs(block, logs, { filters: [ofTokens, ...filters] })
+  const refusedOf = (isOver: boolean): IngestEvent => ({ type: 'refusal', contract: MANAGER, isOver })
+  const openManaged = () => openWith(managedPool, bothSubscribed, readState)
+
+  it('is followed once the swaps of its manager are received', async () => {
+    const ingest = await openWith(managedPool, received(APPLE as Hex), readState)
+    await play(ingest, [
+      [{ type: 'subscribed', filters: [ofTokens, { ...ofManager, topics: [[MANAGER_SWAP_TOPIC], [word(45)]] }] }, ''],
+      [bothSubscribed, 'followed from 101'],
+      [transactionEvent([boughtOfManager({ block: 101 })]), 'buy 1.5 at 324.90438933 preconfirmed'],
+      [sealed(101, [boughtOfManager({ block: 101 })], ofManager), 'seal trade'],
+    ])
+  })
+
+  it('has trades that only a block settles that was read for them', async () => {
+    const ingest = await openManaged()
+    await play(ingest, [
+      [transactionEvent([boughtOfManager({ block: 101 })]), 'buy 1.5 at 324.90438933 preconfirmed'],
+      [sealed(101, []), ''],
+      [sealed(101, [], { ...ofManager, topics: [[MANAGER_SWAP_TOPIC], [word(45)]] }), ''],
+      [sealed(101, [], ofManager), 'retract trade not_sealed'],
+    ])
+  })
+
+  it('is dropped while the node refuses the swaps of the manager, and its open trades wait', async () => {
+    const ingest = await openManaged()
+    const [transfer, trade] = [logAt({ block: 101, index: 0 }), boughtOfManager({ block: 101, index: 1 })]
+    await play(ingest, [
+      [transactionEvent([transfer, trade]), 'transfer, buy 1.5 at 324.90438933 preconfirmed'],
+      [refusedOf(false), 'dropped from 101 refused'],
+      [[sealed(101, [transfer]), readState], 'seal transfer'],
+      'restart',
+      [[bothSubscribed, readState, transactionEvent([boughtOfManager({ block: 102 })])], ''],
+      [refusedOf(true), 'followed from 102'],
+      [sealed(101, [transfer, trade], ofManager), 'seal transfer+trade'],
+      [sealed(102, [boughtOfManager({ block: 102 })], ofManager), 'buy 1.5 at 324.90438933 sealed late, seal trade'],
+    ])
+  })
+
+  it('stays dropped after the refusal if its token was delisted, or if the settings no longer name it', async () => {
+    const delisted = await openManaged()
+    await play(delisted, [
+      [refusedOf(false), 'dropped from 101 refused'],
+      [listEvent(tesla()), 'token'],
+      [[refusedOf(true), bothSubscribed], ''],
+    ])
+    const unnamed = await openManaged()
+    await unnamed.publish(transactionEvent([boughtOfManager({ block: 101 })]), refusedOf(false))
+    const without = await unnamed.restart({ worth: settingsOf() })
+    expect(await without.publish(listEvent(apple()), bothSubscribed, refusedOf(true))).toEqual([])
+    expect(await without.publish(sealed(101, [boughtOfManager({ block: 101 })], ofManager))).toEqual(['seal trade'])
+  })
+
+  it('is not followed while the manager is refused, if it is new', async () => {
+    const ingest = await openWith(managedPool, bothSubscribed, refusedOf(false))
+    await play(ingest, [
+      [readState, 'quote 324.9 in 100'],
+      [refusedOf(true), 'followed from 101'],
+    ])
+  })
+
+  it('is dropped from the first block of a reorganisation on, which is settled again without it', async () => {
+    const ingest = await openManaged()
+    for (const block of [101, 102, 103]) await ingest.publish(sealed(block, [], ofManager))
+    await play(ingest, [
+      [refusedOf(false), 'dropped from 104 refused'],
+      [{ type: 'reorg', from: 102, isSuspected: true }, ''],
+      [{ type: 'reorg', from: 102 }, 'dropped from 102 refused'],
+      [refusedOf(true), 'followed from 104'],
+    ])
+  })
+
+  it('is of another manager once the trades of the first one are forgotten', async () => {
+    const ingest = await openManaged()
+    await ingest.publish(transactionEvent([boughtOfManager({ block: 101 })]))
+    const moved: Pool = { ...managedPool, manager: `0x${'6'.repeat(40)}` }
+    const ofBoth: IngestEvent = {
+      type: 'subscribed',
+      filters: [ofTokens, { ...ofManager, addresses: [MANAGER, `0x${'6'.repeat(40)}`] }],
+    }
+    const next = await ingest.restart({ worth: settingsOf(moved) })
+    expect(await next.publish(listEvent(apple()), ofBoth)).toEqual([])
+    expect(await next.publish(readOf(moved, reading(324.9)))).toEqual(['dropped from 101 settings'])
+    expect(await next.publish(sealed(101, [boughtOfManager({ block: 101 })], ofManager))).toEqual(['seal trade'])
+    expect(await next.publish(sealed(10_000, [], ofManager))).toEqual([])
+    expect(await next.publish(readOf(moved, reading(324.9)))).toEqual(['followed from 10001'])
   })
 })
 
