@@ -18,6 +18,8 @@ const openQuotes = async (options: DevnetOptions = {}, settings: Record<string, 
   const listener = await listenToAll({ relay }, 'start')
   await listener.until(() => listener.messagesOf('status').at(-1)?.source === 'pendingLogs', 'pendingLogs')
   await listener.until(() => new Set(poolsIn(listener)).size === devnet.pools.length, 'a quote of each pool')
+  // The trades of a pool are published from then on.
+  await listener.until(() => listener.messagesOf('venue').length === devnet.pools.length, 'each pool to be followed')
   return { devnet, relay, listener }
 }
 const poolsIn = (listener: TestListener) => listener.messagesOf('quote').map(({ venue }) => venue.pool)

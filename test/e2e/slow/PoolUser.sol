@@ -5,7 +5,7 @@ import {IUniswapV3Pool} from "@uniswap/v3-core/contracts/interfaces/IUniswapV3Po
 import {IPoolManager} from "@uniswap/v4-core/src/interfaces/IPoolManager.sol";
 import {IUnlockCallback} from "@uniswap/v4-core/src/interfaces/callback/IUnlockCallback.sol";
 import {StateLibrary} from "@uniswap/v4-core/src/libraries/StateLibrary.sol";
-import {BalanceDelta} from "@uniswap/v4-core/src/types/BalanceDelta.sol";
+import {TickMath} from "@uniswap/v4-core/src/libraries/TickMath.sol";
 import {Currency} from "@uniswap/v4-core/src/types/Currency.sol";
 import {PoolId} from "@uniswap/v4-core/src/types/PoolId.sol";
 import {PoolKey} from "@uniswap/v4-core/src/types/PoolKey.sol";
@@ -53,30 +53,54 @@ contract PoolUser is IUnlockCallback {
         bytes memory call = abi.encodeCall(
             IPoolManager.modifyLiquidity, (key, ModifyLiquidityParams(lower, upper, liquidity, bytes32(0)), "")
         );
-        manager.unlock(abi.encode(key, call));
+        run(key, call, key, "");
     }
 
     function swapV4(PoolKey calldata key, bool zeroForOne, int256 amount, uint160 limit) external {
-        bytes memory call =
-            abi.encodeCall(IPoolManager.swap, (key, SwapParams(zeroForOne, -amount, limit), ""));
-        manager.unlock(abi.encode(key, call));
+        run(key, swapCall(key, zeroForOne, amount, limit), key, "");
+    }
+
+    /// Sells an amount of a token in one pool and buys as much in another one, so that none of it is transferred.
+    function routeV4(PoolKey calldata sold, PoolKey calldata bought, Currency token, int256 amount) external {
+        run(sold, routeCall(sold, sold.currency0 == token, amount), bought, routeCall(bought, bought.currency1 == token, -amount));
+    }
+
+    function routeCall(PoolKey calldata key, bool zeroForOne, int256 amount) private pure returns (bytes memory) {
+        return swapCall(key, zeroForOne, amount, zeroForOne ? TickMath.MIN_SQRT_PRICE + 1 : TickMath.MAX_SQRT_PRICE - 1);
+    }
+
+    function swapCall(PoolKey calldata key, bool zeroForOne, int256 amount, uint160 limit) private pure returns (bytes memory) {
+        return abi.encodeCall(IPoolManager.swap, (key, SwapParams(zeroForOne, -amount, limit), ""));
+    }
+
+    function run(PoolKey memory first, bytes memory firstCall, PoolKey memory second, bytes memory secondCall) private {
+        manager.unlock(abi.encode(first, firstCall, second, secondCall));
     }
 
     function unlockCallback(bytes calldata data) external returns (bytes memory) {
-        (PoolKey memory key, bytes memory call) = abi.decode(data, (PoolKey, bytes));
-        (bool isDone, bytes memory result) = address(manager).call(call);
-        require(isDone, "refused by the manager");
-        BalanceDelta delta = abi.decode(result, (BalanceDelta));
-        settle(key.currency0, delta.amount0());
-        settle(key.currency1, delta.amount1());
+        (PoolKey memory first, bytes memory firstCall, PoolKey memory second, bytes memory secondCall) =
+            abi.decode(data, (PoolKey, bytes, PoolKey, bytes));
+        callManager(firstCall);
+        if (secondCall.length > 0) callManager(secondCall);
+        settle(first.currency0);
+        settle(first.currency1);
+        settle(second.currency0);
+        settle(second.currency1);
         return "";
     }
 
-    function settle(Currency currency, int128 amount) private {
-        if (amount > 0) return manager.take(currency, address(this), uint128(amount));
+    function callManager(bytes memory call) private {
+        (bool isDone,) = address(manager).call(call);
+        require(isDone, "refused by the manager");
+    }
+
+    /// Pays or takes what is left of all calls. Uniswap's library that reads it needs a newer machine.
+    function settle(Currency currency) private {
+        int256 amount = int256(uint256(manager.exttload(keccak256(abi.encode(address(this), currency)))));
+        if (amount > 0) return manager.take(currency, address(this), uint256(amount));
         if (amount == 0) return;
         manager.sync(currency);
-        Token(Currency.unwrap(currency)).transfer(address(manager), uint256(-int256(amount)));
+        Token(Currency.unwrap(currency)).transfer(address(manager), uint256(-amount));
         manager.settle();
     }
 

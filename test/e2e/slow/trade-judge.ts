@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { CurrencyAmount, Price, Token } from '@uniswap/sdk-core'
 import { Pool as SdkPool } from '@uniswap/v3-sdk'
-import { formatUnits, Interface, type Log } from 'ethers'
+import { formatUnits, Interface, type Log, type TransactionReceipt } from 'ethers'
 import { expect } from 'vitest'
 import { isNearest, shifted, unitsOf } from '../../support/exact-fraction.ts'
 import { keyStatesFrom, keysInState } from '../../support/key-states.ts'
 import type { Message, MessageOf } from '../../support/test-listener.ts'
-import type { Market, Markets } from './traded-markets.ts'
+import type { Coin, Market, Markets } from './traded-markets.ts'
 import { exactPrice } from './uniswap-pools.ts'
 
 const PRICE_PLACES = 8
@@ -29,6 +29,14 @@ const versions: readonly Version[] = [
     poolOf: ({ address }) => address.toLowerCase(),
     intoPool: 1n,
   },
+  {
+    open: 'openV4',
+    swaps: new Interface([
+      'event Swap(bytes32 indexed id, address indexed sender, int128 amount0, int128 amount1, uint160 sqrtPriceX96, uint128 liquidity, int24 tick, uint24 fee)',
+    ]),
+    poolOf: ({ topics }) => topics[1],
+    intoPool: -1n,
+  },
 ]
 export const openers = versions.map(({ open }) => open)
 
@@ -43,6 +51,8 @@ export type Swap = {
   readonly state: { readonly sqrtPriceX96: bigint; readonly liquidity: bigint; readonly tick: bigint | number }
   readonly sender: string
   readonly recipient: string | null
+  /** In hundredths of a basis point. */
+  readonly fee: bigint | number
 }
 
 const keyOf = ({ blockNumber, transactionHash, index }: Log) => `${blockNumber}-${transactionHash}-${index}`
@@ -61,26 +71,37 @@ function swapOf({ markets }: Markets, log: Log): Swap | null {
   const { sqrtPriceX96, liquidity, tick, sender, recipient } = args
   return {
     ...{ market, key: keyOf(log), log, token, paid, state: { sqrtPriceX96, liquidity, tick } },
-    ...{ sender: sender.toLowerCase(), recipient: recipient?.toLowerCase() ?? null },
+    ...{ sender: sender.toLowerCase(), recipient: recipient?.toLowerCase() ?? null, fee: args.fee ?? market.fee },
   }
 }
 
 const swapsIn = (opened: Markets, logs: readonly Log[]): readonly Swap[] => logs.flatMap((log) => swapOf(opened, log) ?? [])
 
-/** All logs of stocks and pools that the node has now. */
-const logsOf = ({ provider, markets, stocks }: Markets): Promise<readonly Log[]> => {
-  const address = [...stocks.map((stock) => stock.address), ...markets.map(({ pool }) => pool.manager ?? pool.id)]
-  return provider.getLogs({ address, fromBlock: 0, toBlock: 'latest' })
+/** All logs of stocks and pools that the node has now. Of a pool manager these are the swaps of the named pools. */
+async function logsOf({ provider, markets, stocks }: Markets): Promise<readonly Log[]> {
+  const own = [...stocks.map((stock) => stock.address), ...markets.flatMap(({ pool }) => (pool.manager ? [] : [pool.id]))]
+  const managed = markets.flatMap(({ pool }) => (pool.manager ? [pool.id] : []))
+  const managers = [...new Set(markets.flatMap(({ pool }) => pool.manager ?? []))]
+  const topics = [versions.flatMap(({ swaps }) => swaps.getEvent('Swap')?.topicHash ?? []), managed]
+  const filters = [{ address: own }, ...(managers.length > 0 ? [{ address: managers, topics }] : [])]
+  const answers = await Promise.all(filters.map((each) => provider.getLogs({ ...each, fromBlock: 0, toBlock: 'latest' })))
+  return answers.flat().toSorted((a, b) => a.blockNumber - b.blockNumber || a.index - b.index)
 }
 
 export const swapsOn = async (opened: Markets): Promise<readonly Swap[]> => swapsIn(opened, await logsOf(opened))
+
+/** The keys of all logs of stocks that are no swaps. */
+export async function otherKeysOn(opened: Markets): Promise<ReadonlySet<string>> {
+  const addresses = new Set<string>(opened.stocks.map(({ address }) => address))
+  return new Set((await logsOf(opened)).filter(({ address }) => addresses.has(address.toLowerCase())).map(keyOf))
+}
 
 /** The trades that hold by the tape, by their keys. */
 function tradesOn(messages: readonly Message[]): ReadonlyMap<string, Trade> {
   const trades = new Map<string, Trade>()
   for (const message of messages) {
     if (message.type === 'trade') trades.set(message.key, message)
-    if (message.type === 'retract') trades.delete(message.key)
+    if (message.type === 'retract' || message.type === 'amend') trades.delete(message.key)
     if (message.type === 'amend' && message.update.type === 'trade') trades.set(message.key, message.update)
   }
   return trades
@@ -90,9 +111,21 @@ function tradesOn(messages: readonly Message[]): ReadonlyMap<string, Trade> {
 export async function judgeTape(opened: Markets) {
   const { provider, listener, stocks } = opened
   const { messages } = listener
-  const from = Math.max(...listener.messagesOf('venue').map(({ from_block }) => from_block))
+  const venues = listener.messagesOf('venue')
+  const published = new Set(listener.messagesOf('trade').map(({ key, venue }) => `${key} ${venue.pool}`))
+  const from = Math.min(...venues.map(({ from_block }) => from_block))
   const ownerOf = (log: Log) => swapOf(opened, log)?.market.stock.address ?? log.address.toLowerCase()
-  const isPublished = (log: Log) => log.blockNumber >= from && stocks.some(({ address }) => address === ownerOf(log))
+  const isFollowed = ({ market, log }: Swap) =>
+    venues.findLast(({ venue, from_block }) => venue.pool === market.pool.id && from_block <= log.blockNumber)?.change ===
+    'followed'
+  const isPublished = (log: Log) => {
+    const swap = swapOf(opened, log)
+    if (log.blockNumber < from) return false
+    // A trade that was open when its pool was dropped is settled too.
+    return swap
+      ? isFollowed(swap) || published.has(`${swap.key} ${swap.market.pool.id}`)
+      : stocks.some(({ address }) => address === log.address.toLowerCase())
+  }
   const logs = (await logsOf(opened)).filter(isPublished)
   expect(keysInState(messages, 'sealed')).toEqual(logs.map(keyOf).toSorted())
   expect(keysInState(messages, 'preconfirmed')).toEqual([])
@@ -114,7 +147,8 @@ export async function judgeTape(opened: Markets) {
   const trades = tradesOn(messages)
   const hashes = new Set(logs.map(({ transactionHash }) => transactionHash))
   const receipts = await Promise.all([...hashes].map((hash) => provider.getTransactionReceipt(hash)))
-  const decoded = receipts.flatMap((receipt) => swapsIn(opened, receipt?.logs ?? []))
+  for (const receipt of receipts) expectTransfers(opened, receipt)
+  const decoded = receipts.flatMap((receipt) => swapsIn(opened, (receipt?.logs ?? []).filter(isPublished)))
   expect(trades.size).toBe(decoded.length)
   return decoded.map((swap) => {
     const trade = trades.get(swap.key) ?? expect.unreachable(swap.key)
@@ -123,15 +157,45 @@ export async function judgeTape(opened: Markets) {
   })
 }
 
-function expectTrade(trade: Trade, { market, key, log, token, paid, state, sender, recipient }: Swap): void {
-  const { pool, stock, currency, fee } = market
+const transfers = new Interface(['event Transfer(address indexed from, address indexed to, uint256 value)'])
+
+/** The transfers of a token in a transaction, by the token's own events. */
+export const transfersOf = (coin: Coin, receipt: TransactionReceipt | null) =>
+  (receipt?.logs ?? []).flatMap((log) => {
+    const event = log.address.toLowerCase() === coin.address ? transfers.parseLog(log) : null
+    const [from, to, value]: [string, string, bigint] = event ? [event.args.from, event.args.to, event.args.value] : ['', '', 0n]
+    return event ? [{ from: from.toLowerCase(), to: to.toLowerCase(), value }] : []
+  })
+
+export const sumOf = (moved: readonly { readonly value: bigint }[]): bigint => moved.reduce((sum, { value }) => sum + value, 0n)
+
+/** Checks that the tokens say the same as the swaps: what went into all pools of an account is what was transferred to it. */
+function expectTransfers(opened: Markets, receipt: TransactionReceipt | null): void {
+  const swaps = swapsIn({ ...opened, markets: [...opened.markets, ...opened.strangers] }, receipt?.logs ?? [])
+  const byCoin = swaps.flatMap(({ market: { pool, stock, currency }, token, paid }) => {
+    const account = pool.manager ?? pool.id
+    return [
+      { account, coin: stock, value: token },
+      { account, coin: currency, value: paid },
+    ]
+  })
+  for (const [name, moved] of Map.groupBy(byCoin, ({ account, coin }) => `${account} ${coin.address}`)) {
+    const [{ account, coin } = expect.unreachable()] = moved
+    const all = transfersOf(coin, receipt)
+    const into = sumOf(all.filter(({ to }) => to === account)) - sumOf(all.filter(({ from }) => from === account))
+    expect(into, name).toBe(sumOf(moved))
+  }
+}
+
+function expectTrade(trade: Trade, { market, key, log, token, paid, state, sender, recipient, fee }: Swap): void {
+  const { pool, stock, currency, hooks } = market
   const [raw, paidRaw] = [magnitude(token), magnitude(paid)]
   const sold = token === 0n ? -paid : token
   // The index of a transaction is as published: it may be another one after a reorganisation.
   expect(trade).toMatchObject({
     ...{ symbol: stock.symbol, address: stock.address, key, sender, recipient },
     venue: {
-      ...{ kind: pool.kind, pool: pool.id, fee_bps: String(fee / 100), hooks: 'none' },
+      ...{ kind: pool.kind, pool: pool.id, fee_bps: String(Number(fee) / 100), hooks },
       currency: { symbol: currency.symbol, address: currency.address },
     },
     ...{ side: sold === 0n ? null : sold > 0n ? 'sell' : 'buy', raw: String(raw), amount: textOf(raw, stock) },
@@ -193,7 +257,7 @@ export function countQuotesAhead(messages: readonly Message[], swaps: readonly S
     const quote = next?.type === 'quote' && next.venue.pool === venue.pool ? next : quotes.get(venue.pool)
     const state = liquidityOf.get(key) === 0n ? 'empty' : price === null ? 'thin' : 'ok'
     if (quote && quote.block.number > block.number) ahead += 1
-    else expect(quote, key).toMatchObject({ state, price: state === 'ok' ? price : null })
+    else expect(quote, `${key}, followed by ${next?.type}`).toMatchObject({ state, price: state === 'ok' ? price : null })
   }
   return ahead
 }

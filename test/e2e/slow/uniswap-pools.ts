@@ -2,7 +2,16 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Currency, Price } from '@uniswap/sdk-core'
 import type { Abi } from 'viem'
-import { concat, decodeFunctionResult, encodeAbiParameters, encodeFunctionData, keccak256, numberToHex, parseAbi } from 'viem/utils'
+import {
+  concat,
+  decodeFunctionResult,
+  encodeAbiParameters,
+  encodeFunctionData,
+  getCreate2Address,
+  keccak256,
+  numberToHex,
+  parseAbi,
+} from 'viem/utils'
 import { type Pool, SQRT_PRICE_BOUNDS } from '../../../src/relay/chain/pools/pool.ts'
 import type { SeededRandom } from '../../simulation/seeded-random.ts'
 import { ACCOUNTS, type Anvil } from '../../support/anvil-node.ts'
@@ -24,6 +33,7 @@ const poolUser = {
     'function swapV3(address pool, bool zeroForOne, int256 amount, uint160 limit)',
     'function changeV4(PoolKey key, int24 lower, int24 upper, int256 liquidity)',
     'function swapV4(PoolKey key, bool zeroForOne, int256 amount, uint160 limit)',
+    'function routeV4(PoolKey sold, PoolKey bought, address token, int256 amount)',
     'function stateV4(bytes32 id) view returns (uint160 sqrtPriceX96, int24 tick, uint24 fee, uint128 liquidity)',
   ]),
   bytecode: () => compileContract(join(import.meta.dirname, 'PoolUser.sol')),
@@ -34,6 +44,10 @@ const tokenAbi = parseAbi(['function mint(address to, uint256 amount)'])
 const GAS = numberToHex(200_000_000)
 const ALL_TOKENS = 2n ** 254n
 const ZERO_ADDRESS: Hex = `0x${'0'.repeat(40)}`
+/** A contract of every anvil, which deploys others to addresses that a salt changes. */
+const DEPLOYER: Hex = '0x4e59b44847b379578588920ca78fbf26c0b4956c'
+/** The address of a contract of hooks says in its last bits which calls it gets. */
+const [HOOK_BITS, AFTER_SWAP, AFTER_SWAP_RETURNS_DELTA] = [0x3fffn, 1n << 6n, 1n << 2n]
 
 /** A pool as Uniswap's own code shows it. */
 export type ContractState = {
@@ -44,6 +58,8 @@ export type ContractState = {
   readonly fee: number
 }
 
+type PoolCall = { readonly to: Hex; readonly data: Hex }
+
 /** A pool of Uniswap's contracts. What changes it tells whether the contract accepted it. */
 export type UniswapPool = Pick<Pool, 'kind' | 'id' | 'manager'> & {
   readonly tickSpacing: number
@@ -52,7 +68,11 @@ export type UniswapPool = Pick<Pool, 'kind' | 'id' | 'manager'> & {
   /** A negative amount is an exact output. */
   swap(zeroForOne: boolean, amount: bigint, limit: bigint): Promise<boolean>
   /** The transaction of such a swap, not sent. */
-  swapCall(zeroForOne: boolean, amount: bigint, limit: bigint): { readonly to: Hex; readonly data: Hex }
+  swapCall(zeroForOne: boolean, amount: bigint, limit: bigint): PoolCall
+  /** The transaction of a route: sells an amount of a token here, and buys as much in another pool of the same manager. */
+  routeCall(bought: UniswapPool, token: Hex, amount: bigint): PoolCall
+  /** How the trader names the pool. */
+  readonly name: unknown
   state(): Promise<ContractState>
 }
 
@@ -73,9 +93,22 @@ export async function deployUniswap(anvil: Anvil, tokenCount = 2) {
   const contracts = { factory, manager, user }
   const open =
     (openPool: OpenPool) =>
-    (fee: number, tickSpacing: number, root: bigint, pair = tokens.slice(0, 2)) =>
-      openPool(chain, contracts, { fee, tickSpacing, root, pair })
-  return { ...{ tokens, manager }, openV3: open(openV3), openV4: open(openV4) }
+    (fee: number, tickSpacing: number, root: bigint, others: OtherTerms = {}) =>
+      openPool(chain, contracts, { ...{ fee, tickSpacing, root, pair: tokens.slice(0, 2) }, ...others })
+  return { ...{ tokens, manager }, openV3: open(openV3), openV4: open(openV4), deployHooks: () => deployHooks(chain) }
+}
+
+/** Deploys the hooks to an address that says that they are called after a swap, and may keep a part of it. */
+async function deployHooks(chain: Chain): Promise<Hex> {
+  const bytecode = compileContract(join(import.meta.dirname, 'CuttingHooks.sol'))
+  const bytecodeHash = keccak256(bytecode)
+  for (let tried = 0; ; tried += 1) {
+    const salt = numberToHex(tried, { size: 32 })
+    const address = getCreate2Address({ from: DEPLOYER, salt, bytecodeHash })
+    if ((BigInt(address) & HOOK_BITS) !== (AFTER_SWAP | AFTER_SWAP_RETURNS_DELTA)) continue
+    if (!(await chain.transact({ to: DEPLOYER, data: concat([salt, bytecode]) }))) throw new Error('the hooks are not deployed')
+    return address.toLowerCase() as Hex
+  }
 }
 
 export const mintCall = (token: Hex, to: Hex, amount: bigint) => ({
@@ -85,7 +118,18 @@ export const mintCall = (token: Hex, to: Hex, amount: bigint) => ({
 
 type Contracts = { readonly factory: Hex; readonly manager: Hex; readonly user: Hex }
 /** `pair` is in the order of the addresses. */
-type PoolTerms = { readonly fee: number; readonly tickSpacing: number; readonly root: bigint; readonly pair: readonly Hex[] }
+type OtherTerms = {
+  readonly pair?: readonly Hex[]
+  readonly hooks?: Hex
+  /** Of Uniswap v4: a fee for each direction, in hundredths of a basis point, on top of the fee of the pool. */
+  readonly protocolFees?: readonly [zeroForOne: number, oneForZero: number]
+}
+type PoolTerms = OtherTerms & {
+  readonly fee: number
+  readonly tickSpacing: number
+  readonly root: bigint
+  readonly pair: readonly Hex[]
+}
 type OpenPool = (chain: Chain, contracts: Contracts, terms: PoolTerms) => Promise<UniswapPool>
 
 /** A pool by what differs between the versions: how the user names it, and how its state is read. */
@@ -96,20 +140,22 @@ function poolOf(
   name: unknown,
 ): UniswapPool {
   const version = pool.kind === 'uniswap_v3' ? 'V3' : 'V4'
+  const callOf = (functionName: string, args: readonly unknown[]): PoolCall => ({
+    to: user,
+    data: encodeFunctionData({ abi: poolUser.abi as Abi, functionName, args }),
+  })
   const send = (action: string, ...args: readonly unknown[]) => chain.send(poolUser.abi, user, action, [name, ...args])
   const change = (sign: bigint) => (lower: number, upper: number, liquidity: bigint) =>
     version === 'V3'
       ? send(sign > 0n ? 'mintV3' : 'burnV3', lower, upper, liquidity)
       : send('changeV4', lower, upper, sign * liquidity)
   return {
-    ...pool,
+    ...{ ...pool, name },
     mint: change(1n),
     burn: change(-1n),
     swap: (...swap) => send(`swap${version}`, ...swap),
-    swapCall: (...swap) => ({
-      to: user,
-      data: encodeFunctionData({ abi: poolUser.abi as Abi, functionName: `swap${version}`, args: [name, ...swap] }),
-    }),
+    swapCall: (...swap) => callOf(`swap${version}`, [name, ...swap]),
+    routeCall: (bought, token, amount) => callOf('routeV4', [name, bought.name, token, amount]),
   }
 }
 
@@ -134,11 +180,16 @@ const keyParameter = [{ type: 'address' }, { type: 'address' }, { type: 'uint24'
 async function openV4(
   chain: Chain,
   { manager, user }: Contracts,
-  { fee, tickSpacing, root, pair: [currency0 = ZERO_ADDRESS, currency1 = ZERO_ADDRESS] }: PoolTerms,
+  { fee, tickSpacing, root, pair: [currency0 = ZERO_ADDRESS, currency1 = ZERO_ADDRESS], ...others }: PoolTerms,
 ): Promise<UniswapPool> {
-  const key = { currency0, currency1, fee, tickSpacing, hooks: ZERO_ADDRESS }
-  const id = keccak256(encodeAbiParameters(keyParameter, [currency0, currency1, fee, tickSpacing, ZERO_ADDRESS]))
+  const { hooks = ZERO_ADDRESS, protocolFees } = others
+  const key = { currency0, currency1, fee, tickSpacing, hooks }
+  const id = keccak256(encodeAbiParameters(keyParameter, [currency0, currency1, fee, tickSpacing, hooks]))
   if (!(await chain.send(v4Manager.abi, manager, 'initialize', [key, root]))) throw new Error('the pool is not initialized')
+  if (protocolFees) {
+    await chain.send(v4Manager.abi, manager, 'setProtocolFeeController', [ACCOUNTS[0]])
+    await chain.send(v4Manager.abi, manager, 'setProtocolFee', [key, (protocolFees[1] << 12) | protocolFees[0]])
+  }
   const state = async () => {
     const read = (await chain.call(poolUser.abi, user, 'stateV4', [id])) as [bigint, number, number, bigint]
     return { sqrtPriceX96: read[0], tick: read[1], fee: read[2], liquidity: read[3] }
