@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { PlacedLog } from '../placed-logs.ts'
-import { poolOf } from '../simulated-pools.ts'
+import { MANAGER, poolOf } from '../simulated-pools.ts'
 import type { FollowedPools } from './followed-pools.ts'
 import { type KeyLifecycle, KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
@@ -11,6 +11,9 @@ import { RetractReasons } from './retract-reasons.ts'
 import { swapOf } from './swaps.ts'
 
 type Seal = Extract<Update, { type: 'seal' }>
+
+/** By then a block is read again that a node showed before it found its logs. */
+const INDEXED_MS = 5_000
 
 /** The order of messages within one settled block. */
 const phaseOrder = { retract: 0, amend: 1, sealed: 2, seal: 3 } as const
@@ -187,9 +190,15 @@ export class BlockSettlement implements Law {
    */
   #isTradeOf(log: PlacedLog, { address, block, keys }: Seal): boolean {
     if (poolOf(log.content)?.token !== address) return false
+    if (keys.includes(log.key)) return swapOf(log) !== null
     const { state, hash, isForgotten } = this.lifecycles.all.get(log.key) ?? {}
     const isSealed = state === 'sealed' && hash === block.hash && !isForgotten
-    return this.#pools.isExpected(log) || isSealed || (keys.includes(log.key) && swapOf(log) !== null)
+    return isSealed || (this.#pools.isExpected(log) && !this.#isReadBefore(log))
+  }
+
+  /** The logs of a manager are an answer by themselves: a node may have given it before it found the logs of the block. */
+  #isReadBefore({ content }: PlacedLog): boolean {
+    return content.address === MANAGER && this.#context.activeFaults.wasActiveWithin('lateIndexing', INDEXED_MS)
   }
 
   /**

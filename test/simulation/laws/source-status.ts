@@ -8,7 +8,7 @@ import { isRound } from '../simulated-feed.ts'
 import { poolOf } from '../simulated-pools.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import { expectedLogsOf } from './expected-logs.ts'
-import type { FollowedPools } from './followed-pools.ts'
+import { type FollowedPools, REFUSED_MOST_MS } from './followed-pools.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import type { ListedTokens } from './listed-tokens.ts'
@@ -241,7 +241,9 @@ export class SourceStatusLaw implements Law {
     const { violation, chain, clock, activeFaults } = this.#context
     // The relay learns later of new heads while answers are slow or fail.
     const isFailing = failingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS))
-    const since = clock.elapsedMs - UNSETTLED_MS - (isFailing ? NOTICE_MS : 0)
+    // A failing node may need a while to show that it refuses a manager, and that wait is no reason to be behind.
+    const refusedMs = activeFaults.wasActiveWithin('managersRefused', UNSETTLED_MS) ? REFUSED_MOST_MS : 0
+    const since = clock.elapsedMs - UNSETTLED_MS - (isFailing ? NOTICE_MS + refusedMs : 0)
     if (Math.max(at, this.#startedAt) > since || blindingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS)))
       return
     const newestDue = chain.headAt(since + TWO_BLOCKS_MS) - NEWEST_BLOCKS
