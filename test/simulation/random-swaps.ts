@@ -69,7 +69,7 @@ function transferOf(pool: SimulatedPool, { raw, isSale, sender, recipient }: Tra
   return emit({ address: pool.token, topics: [TRANSFER, ...ends], data: hex(64, raw) })
 }
 
-/** How often, in %, swaps of a manager are a route through two pools of one token that moves none of it. */
+/** Share, in %, of the swaps of a manager that are a route through two pools of one token that moves none of it. */
 const ROUTE_PERCENT = 35
 
 /** Swaps of pools of a manager, some of them a route, and other events of the manager. */

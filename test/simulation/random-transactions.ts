@@ -17,7 +17,7 @@ export const randomHolder = (random: SeededRandom): Hex => hex(64, 0xa000 + rand
 const randomAmount = (random: SeededRandom): Hex =>
   hex(64, random.chance(5) ? 2n ** 128n + 7n : random.chance(5) ? 0n : BigInt(random.int(1, 2_000_000_000)))
 
-/** How often, in %, a transaction with swaps has nothing else, and how often there are swaps at all where there are pools. */
+/** Shares, in %, of the transactions with swaps that have nothing else, and of all transactions that have swaps where there are pools. */
 const SWAPS_ALONE_PERCENT = 50
 const SWAPS_PERCENT = 35
 

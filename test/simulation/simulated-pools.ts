@@ -79,7 +79,7 @@ const rootKey = (pool: SimulatedPool) => `root ${pool.id}`
 export const rootWrite = (pool: SimulatedPool, root: bigint): StateWrite => writeValue(rootKey(pool), root)
 export const isTokenFirst = ({ token, currency }: SimulatedPool): boolean => token < currency.address
 
-/** What a contract answers that is a pool, or the manager of pools; null for another one. */
+/** The answer of a pool, or of the manager of pools, to a call; null for another contract. */
 export function answerPoolCall(contract: Hex, data: Hex, read: ReadState): Hex | null {
   if (contract === MANAGER) return data.startsWith(EXTSLOAD) ? managerSlot(`0x${data.slice(EXTSLOAD.length)}`, read) : '0x'
   const pool = poolAt(contract)
@@ -96,7 +96,7 @@ export function answerPoolCall(contract: Hex, data: Hex, read: ReadState): Hex |
   return words(answers[data] ?? [])
 }
 
-/** What such a contract stores in a slot; null for another contract. */
+/** The word that a pool, or the manager of pools, stores in a slot; null for another contract. */
 export function poolSlot(contract: Hex, slot: Hex, read: ReadState): Hex | null {
   if (contract === MANAGER) return managerSlot(slot, read)
   const pool = poolAt(contract)

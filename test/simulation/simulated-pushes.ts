@@ -15,7 +15,7 @@ import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
 type LogsKind = 'pendingLogs' | 'logs'
-/** What a socket is subscribed to: each filter is a subscription of its own. */
+/** The subscriptions of a socket, one for each filter. */
 export type Subscriptions = ReadonlyMap<LogsKind | 'newHeads', readonly NodeFilter[]>
 
 type MatchesLog = (log: DevnetLog) => boolean

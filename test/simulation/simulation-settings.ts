@@ -30,7 +30,7 @@ const MOST_TAPE_BOUND = 1_000
 const TINY_TAPE_PERCENT = 4
 const LEAST_TINY_BOUND = 10
 
-/** How often, in %, there are pools, and how often the runs of the relay get different ones. */
+/** Shares, in %, of the worlds that have pools, and of those in which each run of the relay gets other ones. */
 const POOLS_PERCENT = 40
 const CHANGING_POOLS_PERCENT = 30
 /** How often, in %, a manager has pools too, where there are pools. */

@@ -169,7 +169,7 @@ export const transfersOf = (coin: Coin, receipt: TransactionReceipt | null) =>
 
 export const sumOf = (moved: readonly { readonly value: bigint }[]): bigint => moved.reduce((sum, { value }) => sum + value, 0n)
 
-/** Checks that the tokens say the same as the swaps: what went into all pools of an account is what was transferred to it. */
+/** Checks the swaps by the transfers: the sum that went into all pools of an account is the sum that it received. */
 function expectTransfers(opened: Markets, receipt: TransactionReceipt | null): void {
   const swaps = swapsIn({ ...opened, markets: [...opened.markets, ...opened.strangers] }, receipt?.logs ?? [])
   const byCoin = swaps.flatMap(({ market: { pool, stock, currency }, token, paid }) => {

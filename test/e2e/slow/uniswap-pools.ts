@@ -121,7 +121,7 @@ type Contracts = { readonly factory: Hex; readonly manager: Hex; readonly user: 
 type OtherTerms = {
   readonly pair?: readonly Hex[]
   readonly hooks?: Hex
-  /** Of Uniswap v4: a fee for each direction, in hundredths of a basis point, on top of the fee of the pool. */
+  /** The protocol fee of a Uniswap v4 pool, on top of its own: one for each direction, in hundredths of a basis point. */
   readonly protocolFees?: readonly [zeroForOne: number, oneForZero: number]
 }
 type PoolTerms = OtherTerms & {
