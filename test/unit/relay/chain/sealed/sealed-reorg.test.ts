@@ -172,6 +172,27 @@ describe('a reorganisation deeper than the recent blocks', () => {
   })
 })
 
+describe('blocks behind one of unknown hash', () => {
+  it.each([
+    ['each of them', HEAD + 4, range(HEAD + 1, HEAD + 3)],
+    ['those before one that cannot be read', HEAD + 2, [HEAD + 1]],
+  ])('are settled once the chain of what answered is confirmed: %s', async (_, unreadable, settled) => {
+    const { chain, settledEvents, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
+    chain.override = ({ method, params }) => {
+      if (method === 'eth_getBlockByNumber' && Number(params[0]) === unreadable) throw new UpstreamError('unreachable', 'timeout')
+      return undefined
+    }
+    chain.chainFailure = new UpstreamError('wrong_chain', 'it is of chain 1')
+    chain.head = HEAD + 3
+    announceHead()
+    await advance(3_000)
+    expect(settledEvents.all).toEqual([])
+    chain.chainFailure = null
+    await advance(3_000)
+    expect(settledEvents.blockNumbers()).toEqual(settled)
+  })
+})
+
 describe('a hash that differs from the settled one', () => {
   it('of a lower head of a lagging node changes nothing if it is ours', async () => {
     const { chain, settledEvents, announceHead, advance, sealed } = await openSettled(10)
