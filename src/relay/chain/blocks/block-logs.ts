@@ -1,6 +1,6 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Host } from '../../host.ts'
-import { matchesAny, type ReadFilter } from '../logs/log-filter.ts'
+import { type LogOrigin, matchesAny, type ReadFilter } from '../logs/log-filter.ts'
 import type { Log, Logs } from '../logs/log-parser.ts'
 import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import type { BlockId, ChainReader } from '../rpc/chain-reader.ts'
@@ -69,12 +69,13 @@ export function settleableLogs({ logs, unreadable, unreadableTxs }: Logs): Pick<
 
 /** Returns the listed filters, and what the published keys need that they do not match. */
 export function filtersToRead(listed: readonly ReadFilter[], openKeys: readonly OpenKey[]): readonly ReadFilter[] {
-  const others = openKeys.filter((key) => !matchesAny(listed, key))
+  const origins = openKeys.flatMap((key): LogOrigin[] => (key.token ? [key, { address: key.token }] : [key]))
+  const others = origins.filter((origin) => !matchesAny(listed, origin))
   if (others.length === 0) return listed
   const [first, ...rest] = listed
   const contracts = new Set(others.flatMap(({ address, topics }) => (topics ? [] : [address])))
-  const narrow = [...Map.groupBy(others, ({ address }) => address)].flatMap(([address, keys]) => {
-    const tuples = keys.flatMap(({ topics }) => (topics ? [topics] : []))
+  const narrow = [...Map.groupBy(others, ({ address }) => address)].flatMap(([address, origins]) => {
+    const tuples = origins.flatMap(({ topics }) => (topics ? [topics] : []))
     const [first] = tuples
     if (!first) return []
     const topics = first.map((_, place) => [...new Set(tuples.flatMap((tuple) => tuple[place] ?? []))])

@@ -6,7 +6,12 @@ import type { Log } from '../logs/log-parser.ts'
 export type Cursor = { readonly number: number; readonly hash: Hex | null }
 
 /** A published pre-confirmed log, until the settling of its block confirms or retracts it. */
-export type OpenKey = LogOrigin & { readonly key: string; readonly tx: Hex }
+export type OpenKey = LogOrigin & {
+  readonly key: string
+  readonly tx: Hex
+  /** The token of a pool's log. The seal that lists this key lists the token's own logs too. */
+  readonly token?: Hex
+}
 
 /** The ledger's published keys, for settling. */
 export interface OpenKeys {

@@ -62,7 +62,10 @@ export class Ledger implements OpenKeys {
 
   at(number: number): readonly OpenKey[] {
     const facts = this.#blocks.get(number)?.facts.values() ?? []
-    return Array.from(facts, ({ draft }) => ({ key: draft.key, address: contractOf(draft), tx: draft.tx.hash }))
+    return Array.from(facts, ({ draft }) => {
+      const key = { key: draft.key, address: contractOf(draft), tx: draft.tx.hash }
+      return draft.type === 'trade' ? { ...key, token: draft.address } : key
+    })
   }
 
   publishedBlocksBetween(from: number, to: number): readonly number[] {
@@ -88,9 +91,10 @@ export class Ledger implements OpenKeys {
     return this.#blocks.get(block)?.seals.get(address)?.startsWith(hash) === true
   }
 
-  /** Whether a block has published facts of a contract. `token`: only those about this token count. */
+  /** Whether a block has published facts of a pool, or of a token, its trades included. `token`: only those about it count. */
   hasFactOf(contract: Hex, block: number, token?: Hex): boolean {
-    const isOf = ({ draft }: PublishedFact) => contractOf(draft) === contract && (token === undefined || draft.address === token)
+    const isOf = ({ draft }: PublishedFact) =>
+      (contractOf(draft) === contract || draft.address === contract) && (token === undefined || draft.address === token)
     return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(isOf)
   }
 

@@ -128,8 +128,11 @@ describe('the logs that settle a block', () => {
   it('are read for listed tokens and those with open keys, each once', () => {
     const openKeys = [tesla, apple, tesla].map((address, index) => ({ key: `${index}`, address, tx: txHash(1) }))
     expect(filtersToRead([{ addresses: [apple] }], openKeys)).toEqual([{ addresses: [apple, tesla] }])
+    // The token of a pool's key is read with the pool.
+    const ofPool = [{ key: '0', address: apple, token: tesla, tx: txHash(1) }]
+    expect(filtersToRead([{ addresses: [apple] }], ofPool)).toEqual([{ addresses: [apple, tesla] }])
     const listed = [{ addresses: [apple, tesla] }]
-    expect(filtersToRead(listed, openKeys)).toBe(listed)
+    expect(filtersToRead(listed, [...openKeys, ...ofPool])).toBe(listed)
   })
 
   it('are those of every filter: a contract with topics is read beside the tokens, and its open keys by their topics', async () => {

@@ -4,7 +4,7 @@ import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { Log } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { blockHash, keyOf } from '../../chain/node-json.ts'
 import { APPLE } from '../../tokens/stock-records.ts'
-import { logAt, play, sealedEvent, sealedEventOfLogs, transactionEvent } from '../reducer-fixture.ts'
+import { listEvent, logAt, play, sealedEvent, sealedEventOfLogs, transactionEvent } from '../reducer-fixture.ts'
 import { transfer } from '../token-logs.ts'
 import { bought, everything, openFollowed, POOL, pushed, read, reading, refused, USDC } from './pool-fixture.ts'
 
@@ -40,6 +40,17 @@ describe('a trade', () => {
     const late = bought({ block: 101 }, 487.5, 325)
     const told = await ingest.publish(sealedEventOfLogs(101, [late], { addresses: everything }))
     expect(told).toEqual(['buy 1.5 at 325 sealed late', 'quote 325.0 in 101', 'seal trade'])
+  })
+
+  it('is sealed with the logs of its token even if this was delisted meanwhile', async () => {
+    const ingest = await openFollowed()
+    const logs = [bought({ block: 101, index: 0 }), logAt({ block: 101, index: 1 })]
+    await play(ingest, [
+      [transactionEvent(logs.slice(0, 1)), 'buy 1.5 at 324.90438933 preconfirmed'],
+      [listEvent(), 'token, dropped from 101 delisted'],
+      [sealedEventOfLogs(101, logs, { addresses: everything }), 'transfer, seal trade+transfer'],
+      [sealedEventOfLogs(102, [logAt({ block: 102 })], { addresses: everything }), ''],
+    ])
   })
 
   it('is retracted if its block lacks it, but only if the logs of its pool were read', async () => {
