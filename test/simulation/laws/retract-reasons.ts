@@ -85,7 +85,7 @@ export class RetractReasons {
     return other !== undefined && other.state !== 'retracted' && other.text === text
   }
 
-  #isStillSealed(other: KeyLifecycle, text: string): boolean {
-    return other.state === 'sealed' && other.hash !== null && other.text === text
+  #isStillSealed({ state, hash, text: published, isForgotten }: KeyLifecycle, text: string): boolean {
+    return state === 'sealed' && hash !== null && published === text && !isForgotten
   }
 }
