@@ -210,7 +210,7 @@ export class SourceStatusLaw implements Law {
   }
 
   onTick(): void {
-    const { violation, clock, connectedAt } = this.#context
+    const { violation, clock, activeFaults, connectedAt } = this.#context
     const status = this.#status
     if (status?.reason !== 'ok') return
     this.#checkSettling(status)
@@ -225,7 +225,9 @@ export class SourceStatusLaw implements Law {
       .filter(({ block }) => block.canonicalUntil === Number.POSITIVE_INFINITY && !this.#hadBegun(block, receivedAt))
     const [first, last] = [missed[0], missed[SEALED_BOUND - 1]]
     if (!first || !last) return
-    const due = Math.max(first.at + QUIET_BOUND_MS, last.at) + NOTICE_MS
+    // A block waits for the filter of a refused manager, and the relay learns of its logs only once it is settled.
+    const waitMs = activeFaults.wasActiveWithin('managersRefused', clock.elapsedMs - last.at) ? REFUSED_MOST_MS : 0
+    const due = Math.max(first.at + QUIET_BOUND_MS, last.at + waitMs) + NOTICE_MS
     if (clock.elapsedMs <= due) return
     violation('I13', `${status.source} reports ok since ${since}, though it missed ${missed.length} logs from ${first.at} on`)
     this.#receivedAt = clock.elapsedMs
