@@ -50,7 +50,8 @@ export async function readBlock(
   const answeredSince = clock.now()
   const listed = listedFilters()
   const filters = filtersToRead(listed, openKeys.at(header.number))
-  const answer = await readLogs(node, header, filters, signal)
+  const first = await readLogs(node, header, filters, signal)
+  const answer = mayPrecedeOthers(first, filters) ? await readLogs(node, header, filters, signal) : first
   if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header, 'has logs that cannot be read')
   // The relay may have published more keys during the read, so the ledger is asked again.
   if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
@@ -59,6 +60,10 @@ export async function readBlock(
     await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
   return { ...answer, header, listed, filters }
 }
+
+/** Whether the first of several filters matched no log, though others did: its answer may precede the indexing of the block. */
+const mayPrecedeOthers = ({ logs }: Logs, [first, ...others]: readonly ReadFilter[]): boolean =>
+  first !== undefined && others.length > 0 && logs.length > 0 && !logs.some((log) => matchesAny([first], log))
 
 /** Omits all logs of a transaction with an unreadable log, since the unreadable log could change their meaning. */
 export function settleableLogs({ logs, unreadable, unreadableTxs }: Logs): Pick<SealedBlock, 'logs' | 'unreadable'> {

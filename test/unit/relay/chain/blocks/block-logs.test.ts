@@ -2,6 +2,7 @@ import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { filtersToRead, MissingLogsError, readBlock, readLogs } from '../../../../../src/relay/chain/blocks/block-logs.ts'
+import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { FakeChain } from '../fake-chain.ts'
@@ -12,7 +13,7 @@ const HEAD = 1_000
 const NOW = 5_000_000
 const { signal: neverAborted } = new AbortController()
 
-const openReader = () => {
+const openReader = (listed: readonly ReadFilter[] = [{ addresses: [apple] }]) => {
   const clock = new VirtualTimeScheduler()
   clock.frame = NOW
   const chain = new FakeChain(HEAD)
@@ -22,7 +23,7 @@ const openReader = () => {
     const { signal } = new AbortController()
     const header = sealedHeader(chain.headerOf(block))
     const { confirmChain } = chain
-    const context = { node, confirmChain, openKeys: openKeysOfChain, filters: () => [{ addresses: [apple] }], clock, signal }
+    const context = { node, confirmChain, openKeys: openKeysOfChain, filters: () => listed, clock, signal }
     const { logs } = await readBlock(context, header, acceptsMissing)
     return logs.map(({ key }) => key)
   }
@@ -133,6 +134,20 @@ describe('the logs that settle a block', () => {
     expect(filtersToRead([{ addresses: [apple] }], ofPool)).toEqual([{ addresses: [apple, tesla] }])
     const listed = [{ addresses: [apple, tesla] }]
     expect(filtersToRead(listed, [...openKeys, ...ofPool])).toBe(listed)
+  })
+
+  it('are read again if only a later filter has some: the node may not have indexed the block for the first one', async () => {
+    const { chain, settle } = openReader([{ addresses: [apple] }, { addresses: [tesla], topics: [[word(9)]] }])
+    let count = 0
+    chain.override = ({ method, params: [filter] }) => {
+      if (method !== 'eth_getLogs') return undefined
+      count += 1
+      const isManager = (filter as { topics?: unknown }).topics !== undefined
+      if (!isManager && count <= 2) return []
+      return [sealedLog({ block: HEAD, index: isManager ? 2 : 1, address: isManager ? tesla : apple })]
+    }
+    expect(await settle()).toHaveLength(2)
+    expect(count).toBe(4)
   })
 
   it('are those of every filter: a contract with topics is read beside the tokens, and its open keys by their topics', async () => {
