@@ -243,9 +243,9 @@ export class SourceStatusLaw implements Law {
     const { violation, chain, clock, activeFaults } = this.#context
     // The relay learns later of new heads while answers are slow or fail.
     const isFailing = failingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS))
-    // A failing node may need a while to show that it refuses a manager, and that wait is no reason to be behind.
+    // Blocks wait until the relay gives up a refused manager, which takes a failing node longer. That is no reason to be behind.
     const refusedMs = activeFaults.wasActiveWithin('managersRefused', UNSETTLED_MS) ? REFUSED_MOST_MS : 0
-    const since = clock.elapsedMs - UNSETTLED_MS - (isFailing ? NOTICE_MS + refusedMs : 0)
+    const since = clock.elapsedMs - UNSETTLED_MS - (isFailing ? NOTICE_MS : 0) - refusedMs
     if (Math.max(at, this.#startedAt) > since || blindingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS)))
       return
     const newestDue = chain.headAt(since + TWO_BLOCKS_MS) - NEWEST_BLOCKS
