@@ -3,7 +3,7 @@ import { StocktapeError } from './errors.ts'
 import { isNotAfter } from './position-order.ts'
 import type { Gap } from './stream-types.ts'
 
-/** Limit on the chains, one for each pair of address and type, whose last id is kept. At the limit all are forgotten. */
+/** Limit on the chains that are kept, one for each pair of address and type. At the limit all are forgotten. */
 const CHAINS_BOUND = 100_000
 /** Limit on the ids kept since the last proof. Above it no loss can be filled, and a resume begins at the newest id. */
 const SEEN_BOUND = 100_000
@@ -14,6 +14,9 @@ export type ChainedMessage = {
   readonly prev: string | null
   readonly address?: string | null
 }
+
+/** The newest message of a chain, and the newest one that was reported as missing before it. */
+type PrevChain = { readonly last: string; readonly missing: string | null }
 
 /** A range of positions in which messages are missing. */
 export type Loss = {
@@ -46,7 +49,7 @@ export class CompletenessProof {
   readonly #hasChains: boolean
   /** Selected types. `*` also stands for the default types, because each of them has a chain. */
   readonly #types: readonly string[]
-  #lastIds = new Map<string, string>()
+  readonly #chains = new Map<string, PrevChain>()
   /** Position at which the stream began, or at which it continued after the last gap. */
   #start = ''
   /** Position up to which nothing is missing, or the loss was reported. */
@@ -106,7 +109,7 @@ export class CompletenessProof {
     this.#start = position
     this.replayed = []
     // Forgets each chain whose last id is not after `position`.
-    for (const [chain, id] of this.#lastIds) if (!isSameTape || isNotAfter(id, position)) this.#lastIds.delete(chain)
+    for (const [name, { last }] of this.#chains) if (!isSameTape || isNotAfter(last, position)) this.#chains.delete(name)
     const due = this.#takeDue((id) => !isSameTape || (!isNotAfter(id, after) && isNotAfter(id, position)))
     // If the gap lies between counted messages, the next heartbeat still counts the messages before it, so they stay unproven.
     if (!this.#isCounting || after === this.#proven) {
@@ -124,8 +127,9 @@ export class CompletenessProof {
     this.#received += 1
     if (!this.#isLive && this.replayed?.push(id) === SEEN_BOUND) this.replayed = null
     if (position === null || !isNotAfter(id, position)) return false
-    const last = this.#lastIds.get(chainOf(message)) ?? ''
-    return this.#seen === null || isNotAfter(id, this.#proven) || isNotAfter(id, last) || this.#seen.has(id)
+    // A tape that has lost its end may give a new message an id before those of its chain that it has lost.
+    const missing = this.#chains.get(chainOf(message))?.missing ?? ''
+    return this.#seen === null || isNotAfter(id, this.#proven) || isNotAfter(id, missing) || this.#seen.has(id)
   }
 
   /** Takes a new message. Returns the loss before it, if any. */
@@ -134,19 +138,20 @@ export class CompletenessProof {
     if (this.#seen?.size === SEEN_BOUND) this.#seen = null
     this.#seen?.add(id)
     if (!this.#hasChain(type)) return null
-    const chain = chainOf(message)
-    const last = this.#lastIds.get(chain)
-    if (this.#lastIds.size === CHAINS_BOUND) {
-      this.#lastIds.clear()
+    const name = chainOf(message)
+    const { last = this.#start, missing = null } = this.#chains.get(name) ?? {}
+    // If the tape has lost its end, `prev` is before the last received id, and nothing is missing.
+    const isLoss = prev !== null && !isNotAfter(prev, last)
+    if (this.#chains.size === CHAINS_BOUND) {
+      this.#chains.clear()
       this.#start = id
     }
-    this.#lastIds.set(chain, id)
-    // If the tape has lost its end, `prev` is before the last received id, and nothing is missing.
-    if (prev === null || isNotAfter(prev, last ?? this.#start)) return null
+    this.#chains.set(name, { last: id, missing: isLoss ? prev : missing })
+    if (!isLoss) return null
     // A missing message up to the proven position is in the count already.
     if (!isNotAfter(prev, this.#proven)) this.#missing += 1
     const query = new URLSearchParams({ symbols: address ?? '*', types: type })
-    return { after: last ?? this.#start, through: prev, query, received: this.#seen, type }
+    return { after: last, through: prev, query, received: this.#seen, type }
   }
 
   /** Takes the number of replayed messages of a new connection. A second `live`, after a gap, does not count live messages. */

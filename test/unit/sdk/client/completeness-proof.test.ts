@@ -82,6 +82,15 @@ describe('the chain of prev', () => {
     const loss = losses.receive(message('e.15', 'e.13'))
     expect(loss && gapOf(loss, 'e.15').backfill).toBe('/v1/events?symbols=0xa&types=nav&after=e.11&through=e.13')
   })
+
+  it('knows what it reported when the next connection repeats it, and nothing else before the newest id', () => {
+    const losses = detector()
+    expect(lossBefore(losses, message('e.15', 'e.13'))).toBe('(e.10, e.13]')
+    expect(lossBefore(losses, message('e.17', 'e.15'))).toBeNull()
+    losses.startConnection('e.10')
+    const repeated = [message('e.13', 'e.10'), message('e.15', 'e.13'), message('e.16', 'e.10'), message('e.17', 'e.15')]
+    expect(repeated.map((one) => losses.isRepeat(one, 'e.17'))).toEqual([true, true, false, true])
+  })
 })
 
 describe('the number of messages', () => {

@@ -107,6 +107,19 @@ describe('a tape that has lost its end', () => {
     await late.reader.stream.close()
   })
 
+  it('hides no new message, although its position is before the lost ones of its chain', async () => {
+    const { relay, reader } = await readFrom({})
+    relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1), nav('e.100', 'e.2')).end()
+    await relay.advance(1_000)
+    relay.last.start('e.2', 'full').send(nav('e.50', 'e.2'), live('e.50', 1), nav('e.51', 'e.50'), heartbeat('e.51', 2))
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', 'e.100', 'e.50', 'e.51'])
+    relay.last.send(nav('e.101', 'e.51'), heartbeat('e.101', 3))
+    await relay.advance(0)
+    expect(reader.received.slice(4)).toEqual(['e.101', 'gap expired (e.51, e.101]'])
+    await reader.stream.close()
+  })
+
   it.each([
     ['is a gap where the relay fills one without it', [], ['gap long (e.2, e.100]']],
     ['is none where the history still has it', [nav('e.3', 'e.2')], []],
