@@ -36,6 +36,8 @@ export type BlockReading = Logs & {
   readonly listed: readonly ReadFilter[]
   /** The filters of the request: the listed ones, and those of published keys that they do not match. */
   readonly filters: readonly ReadFilter[]
+  /** The keys that were published when the logs were checked. */
+  readonly judged: readonly OpenKey[]
 }
 
 /** A block that was read, or the reason for which the relay gives it up. */
@@ -54,11 +56,20 @@ export async function readBlock(
   const answer = mayPrecedeOthers(first, filters) ? await readLogs(node, header, filters, signal) : first
   if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header, 'has logs that cannot be read')
   // The relay may have published more keys during the read, so the ledger is asked again.
-  if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
+  const judged = openKeys.at(header.number)
+  if (!acceptsMissing) await checkMissing(node, header, answer, judged, signal)
   // The answer lacks a published log. The reason may be that a node of another chain answers under this URL now.
-  if (isRetracting(answer, openKeys.at(header.number)))
-    await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
-  return { ...answer, header, listed, filters }
+  if (isRetracting(answer, judged)) await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
+  return { ...answer, header, listed, filters, judged }
+}
+
+/** Whether the answer lacks a log that was published after the check: nothing shows yet that this log is gone. */
+export function lacksNewKeys({ judged, ...answer }: BlockReading, published: readonly OpenKey[]): boolean {
+  const known = new Set(judged.map(({ key }) => key))
+  return isRetracting(
+    answer,
+    published.filter(({ key }) => !known.has(key)),
+  )
 }
 
 /** Whether the first of several filters matched no log, though others did: its answer may precede the indexing of the block. */

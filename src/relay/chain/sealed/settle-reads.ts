@@ -3,6 +3,7 @@ import {
   type BlockReadContext,
   type BlockReading,
   type BlockResult,
+  lacksNewKeys,
   readBlock,
   readHeader,
   readLogs,
@@ -65,6 +66,11 @@ async function readFollowing(context: SettleContext, state: SealedState, { settl
       const replaced = await findIfReplaced(context, state, settled)
       if (replaced) return replaced
       throw new UpstreamError('behind', `the next block has another parent than our block ${settled.number}`)
+    }
+    // Headers and other blocks are read beside the logs. Meanwhile more logs may be published.
+    if ('judged' in read.value && lacksNewKeys(read.value, context.openKeys.at(header.number))) {
+      const failure = new UpstreamError('behind', `logs of block ${header.number} were published during its read`)
+      return { type: 'blocks', results, failure }
     }
     results.push(read.value)
     previous = { number: header.number, hash: header.hash }

@@ -234,7 +234,7 @@ describe('evidence', () => {
   const outdated = { lane: 'outdated', what: 'outdated', number: 6, nth: 1 } as const
   const recent = { lane: 'recheck', what: 'recent', below: 8 } as const
   const listed = [{ addresses: [] }]
-  const reading = { header: headerOf(8), listed, filters: listed, logs: [], unreadable: 0 }
+  const reading = { header: headerOf(8), listed, filters: listed, logs: [], unreadable: 0, judged: [] }
   const busy = () => {
     const opened = openState([1, 5, 6, 7])
     opened.receive({ type: 'listed', filters: listed })

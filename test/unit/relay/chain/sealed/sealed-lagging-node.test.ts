@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
+import { waitOn } from '../../../../support/virtual-time.ts'
+import type { RpcRequest } from '../fake-chain.ts'
 import { apple, keyOf, tesla } from '../node-json.ts'
-import { HEAD, openSealedBlocks } from './sealed-chain-fixture.ts'
+import { HEAD, openSealedBlocks, sealedHeader } from './sealed-chain-fixture.ts'
 
 describe('a block without logs', () => {
   it('that lists the transaction of an open key is read again, and nothing is emitted meanwhile', async () => {
@@ -13,6 +15,24 @@ describe('a block without logs', () => {
     await advance(1_200)
     expect(settledEvents.all).toEqual([])
     await advance(300)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it.each([
+    ['its header is confirmed', 1],
+    ['the next block is read', 2],
+  ])('is read again if a log of it is published while %s', async (_, blocks) => {
+    const { chain, openKeys, settledEvents, sealed, clock, advance } = openSealedBlocks()
+    const log = chain.addLog(HEAD + 1)
+    chain.hideLogs(HEAD + 1, 1)
+    chain.head = HEAD + blocks
+    const isSlow = ({ method, params: [block] }: RpcRequest) => method !== 'eth_getLogs' && Number(block) === chain.head
+    chain.override = (request) => (isSlow(request) ? waitOn(clock, 100).then(() => chain.headerOf(chain.head)) : undefined)
+    sealed.receiveHead(sealedHeader(chain.headerOf(chain.head)), true)
+    await advance(50)
+    openKeys.add(log)
+    await advance(1_000)
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2].slice(0, blocks))
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
