@@ -35,23 +35,17 @@ export async function readDisputed(context: SettleContext, state: SealedState, r
   return isReplaced ? findReplaced(context, state, number, answeredSince) : { type: 'confirmed', number }
 }
 
-/** Reads the next blocks. */
-export async function readNext(context: SettleContext, state: SealedState, read: ReadOf<'next'>): Promise<Found> {
-  const answeredSince = context.clock.now()
-  const found = await readFollowing(context, state, read)
-  // The parent of the first block proves nothing here, so these blocks may be of another chain.
-  if (read.settled.hash === null && found.type === 'blocks' && found.results.length > 0)
-    await context.confirmChain({ answeredSince, askedAfter: context.clock.now() })
-  return found
-}
-
-/** Reads the blocks that follow the settled one in parallel. */
-async function readFollowing(context: SettleContext, state: SealedState, { settled, count }: ReadOf<'next'>): Promise<Found> {
+/** Reads the next blocks in parallel. */
+export async function readNext(context: SettleContext, state: SealedState, { settled, count }: ReadOf<'next'>): Promise<Found> {
+  const { confirmChain, clock } = context
+  const answeredSince = clock.now()
   const numbers = Array.from({ length: count }, (_, index) => settled.number + 1 + index)
   // The counted failures are those of the first block, so the other blocks have none.
   const reads = await Promise.allSettled(
     numbers.map((number, index) => readOne(context, state, number, index === 0 ? state.failures.settle : noFailures)),
   )
+  // No parent shows then that the first block is of our chain.
+  if (settled.hash === null && reads[0]?.status === 'fulfilled') await confirmChain({ answeredSince, askedAfter: clock.now() })
   const results: BlockResult[] = []
   let previous = settled
   for (const read of reads) {
