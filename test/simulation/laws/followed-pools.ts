@@ -70,10 +70,14 @@ export class FollowedPools implements Law {
   /** Whether a published fact may wait for the answer of a manager, although its block is settled. */
   mayWait(fact: AmendedFact): boolean {
     const id = poolIdOf(fact) ?? ''
+    const { activeFaults } = this.#context
     const returnedAt = this.#returnedAt.get(id)
-    if (this.#refused.has(id) || returnedAt === undefined) return this.#refused.has(id)
+    // A pool that was dropped for another reason has open trades too while its manager is refused.
+    const isRefused = poolAt(id)?.manager === MANAGER && activeFaults.wasActiveWithin('managersRefused', REFUSED_MOST_MS)
+    if (this.#refused.has(id) || (this.#dropped.has(id) && isRefused)) return true
+    if (returnedAt === undefined) return false
     // It may be refused again, or their blocks may be gone, before all are read that waited.
-    const isReadable = this.#context.activeFaults.isQuietFor(REFUSED_MOST_MS, ({ target }) => target === 'rpc')
+    const isReadable = activeFaults.isQuietFor(REFUSED_MOST_MS, ({ target }) => target === 'rpc')
     return !isReadable || returnedAt > this.#now - PUBLISH_TIMEOUT_MS
   }
 
