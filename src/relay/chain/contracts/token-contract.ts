@@ -1,7 +1,7 @@
 import { parseAbiParameters } from 'viem/utils'
 import { type Hex, quantity, toWord } from '../../../lib/hex.ts'
 import { abiDecoder } from '../logs/abi-decoder.ts'
-import { type Header, isSealed } from '../rpc/block-header.ts'
+import { type Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import { ChainReader } from '../rpc/chain-reader.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
@@ -41,17 +41,24 @@ export async function readFrozen(request: RequestFn, registry: Hex, token: Hex):
 /** Returns null if the node has another block of this number, because its answers may be of that block. */
 export async function readToken(request: RequestFn, address: Hex, { number, hash }: BlockRef): Promise<TokenReading | null> {
   const block = quantity(number)
+  // The header is read before and after the calls, since the node may replace the block, or catch up, between them.
+  if (!(await readOwnHeader(request, { number, hash }))) return null
   const multiplier =
     (await tokenMethods.uiMultiplier(request, address, block)) ?? (await tokenMethods.multiplier(request, address, block))
   const effectiveAt = await tokenMethods.effectiveAt(request, address, block)
   const to = effectiveAt ? await tokenMethods.newUIMultiplier(request, address, block) : null
   const paused = await tokenMethods.pausedFeatures(request, address, block)
-  // The header is read after the calls, since the node may replace the block between them.
-  const header = await new ChainReader(request).header(number)
-  if (!isSealed(header)) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
-  if (hash !== null && header.hash !== hash) return null
+  const header = await readOwnHeader(request, { number, hash })
+  if (!header) return null
   const scheduled = effectiveAt && to !== null ? scheduledAt(header, { to, effectiveAt }) : null
   return { multiplier, scheduled, paused }
+}
+
+/** Returns the header of a block; null if the node has another block of this number. */
+async function readOwnHeader(request: RequestFn, { number, hash }: BlockRef): Promise<SealedHeader | null> {
+  const header = await new ChainReader(request).header(number)
+  if (!isSealed(header)) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
+  return hash === null || header.hash === hash ? header : null
 }
 
 /** Returns null if the schedule has taken effect: a token contract still returns its last schedule then. */

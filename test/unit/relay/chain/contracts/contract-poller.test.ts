@@ -64,6 +64,9 @@ const openCallPoller = ({
   return { contracts, chain, poller, warnings, failures, advance, close: () => subscription.unsubscribe() }
 }
 
+/** The request for the block as of which the contracts are read. */
+const HEADER = 'eth_getBlockByNumber 0x3e8 false'
+
 describe('a token of the contract poller', () => {
   it('is read once, as soon as it is listed', async () => {
     const { advance, poller, warnings } = openCallPoller()
@@ -125,7 +128,7 @@ describe('a token of the contract poller', () => {
   it('is read again some time after a failure, and no other token before', async () => {
     const { contracts, advance, warnings } = openCallPoller({ tokens: [apple, tesla] })
     contracts.failure = new UpstreamError('busy', 'over rate limit')
-    expect(await advance(9_999)).toEqual({ answers: [], requests: [`${UI_MULTIPLIER} ${apple} 0x3e8`] })
+    expect(await advance(9_999)).toEqual({ answers: [], requests: [HEADER, `${UI_MULTIPLIER} ${apple} 0x3e8`] })
     contracts.failure = null
     expect((await advance(1)).answers).toEqual([answerOf(tesla), answerOf(apple)])
     expect(warnings).toEqual(['contract_failed'])
@@ -191,7 +194,7 @@ describe('the contract poller of a node that refuses calls', () => {
   it.each(['forbidden', 'unknown_method', 'invalid'] as const)('sends no call for an hour after %s', async (kind) => {
     const { contracts, advance, warnings } = openCallPoller({ tokens: [apple, tesla] })
     contracts.failure = new UpstreamError(kind, 'no')
-    expect((await advance(HOUR_MS - 1)).requests).toEqual([`${UI_MULTIPLIER} ${apple} 0x3e8`])
+    expect((await advance(HOUR_MS - 1)).requests).toEqual([HEADER, `${UI_MULTIPLIER} ${apple} 0x3e8`])
     expect(warnings).toEqual(['contracts_refused'])
     contracts.failure = null
     expect((await advance(1_000)).answers).toEqual([answerOf(tesla), answerOf(apple)])

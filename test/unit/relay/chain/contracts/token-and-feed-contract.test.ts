@@ -41,6 +41,7 @@ describe('the read of a token', () => {
     expect(await read(answers)).toEqual({
       result: { multiplier: AAPL, scheduled: null, paused: [0, 3] },
       requests: [
+        'eth_getBlockByNumber 0x3e8 false',
         ...[UI_MULTIPLIER, EFFECTIVE_AT, PAUSED_FEATURES].map((selector) => `${selector} ${apple} 0x3e8`),
         'eth_getBlockByNumber 0x3e8 false',
       ],
@@ -51,6 +52,18 @@ describe('the read of a token', () => {
     const answers = { [UI_MULTIPLIER]: word(AAPL) }
     expect((await read(answers, header(BLOCK), blockHash(7))).result).toBeNull()
     expect((await read(answers, header(BLOCK), null)).result).toEqual({ multiplier: AAPL, scheduled: null, paused: null })
+  })
+
+  it('is null if the node had another block when it answered the calls, and has the right one by then', async () => {
+    const contracts = new FakeContracts()
+    contracts.setAnswers(apple, { [UI_MULTIPLIER]: word(AAPL) })
+    contracts.otherAnswers.set('eth_getBlockByNumber', { ...header(BLOCK), hash: blockHash(7) })
+    const request: typeof contracts.request = async (method, params) => {
+      const answer = await contracts.request(method, params)
+      contracts.otherAnswers.set('eth_getBlockByNumber', header(BLOCK))
+      return answer
+    }
+    expect(await readToken(request, apple, { number: BLOCK, hash: blockHash(BLOCK) })).toBeNull()
   })
 
   it('falls back to the older multiplier function', async () => {
