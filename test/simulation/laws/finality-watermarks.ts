@@ -32,7 +32,9 @@ export class FinalityWatermarks implements Law {
     const dueMark = chain.watermarks.findLast(({ at }) => at <= clock.elapsedMs - PUBLISH_TIMEOUT_MS)
     for (const stage of ['safe', 'finalized'] as const) {
       const due = dueMark?.[stage] ?? 0
-      if (this.#published[stage] < due) violation('I5', `${stage} is ${due}, published is ${this.#published[stage]}`)
+      // The simulated chain has no block from before its beginning, so the node does not answer with one.
+      if (this.#published[stage] < due && chain.block(due))
+        violation('I5', `${stage} is ${due}, published is ${this.#published[stage]}`)
     }
   }
 }
