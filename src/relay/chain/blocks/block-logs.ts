@@ -65,11 +65,11 @@ export async function readBlock(
 
 /** Whether the answer lacks a log that was published after the check: nothing shows yet that this log is gone. */
 export function lacksNewKeys({ judged, ...answer }: BlockReading, published: readonly OpenKey[]): boolean {
+  // The keys of a block that is not settled only become more.
+  if (published.length === judged.length) return false
   const known = new Set(judged.map(({ key }) => key))
-  return isRetracting(
-    answer,
-    published.filter(({ key }) => !known.has(key)),
-  )
+  const added = published.filter(({ key }) => !known.has(key))
+  return isRetracting(answer, added)
 }
 
 /** Whether the first of several filters matched no log, though others did: its answer may precede the indexing of the block. */
@@ -85,8 +85,8 @@ export function settleableLogs({ logs, unreadable, unreadableTxs }: Logs): Pick<
 
 /** Returns the listed filters, and what the published keys need that they do not match. */
 export function filtersToRead(listed: readonly ReadFilter[], openKeys: readonly OpenKey[]): readonly ReadFilter[] {
-  const origins = openKeys.flatMap((key): LogOrigin[] => (key.token ? [key, { address: key.token }] : [key]))
-  const others = origins.filter((origin) => !matchesAny(listed, origin))
+  const others: LogOrigin[] = openKeys.filter((key) => !matchesAny(listed, key))
+  for (const { token } of openKeys) if (token && !matchesAny(listed, { address: token })) others.push({ address: token })
   if (others.length === 0) return listed
   const [first, ...rest] = listed
   const contracts = new Set(others.flatMap(({ address, topics }) => (topics ? [] : [address])))
