@@ -1,4 +1,5 @@
 import type { Host } from '../../host.ts'
+import { settleableLogs } from '../blocks/block-logs.ts'
 import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Logs } from '../logs/log-parser.ts'
 import { type Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
@@ -64,8 +65,10 @@ export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_chang
     const closesGap = wanted === 'to_close_gap'
     // No filter waits for the logs of another one.
     const readings = filters.map(async (filter) => {
-      const { logs, unreadable } = await readPendingLogs(node, latest.number, filter, signal)
-      const pendingLogs = logs.filter(({ blockNumber }) => blockNumber > latest.number)
+      const found = await readPendingLogs(node, latest.number, filter, signal)
+      const { unreadable } = found
+      // A transaction with an unreadable log is left out, because another log of the answer may contradict that one.
+      const pendingLogs = settleableLogs(found).logs.filter(({ blockNumber }) => blockNumber > latest.number)
       emit({ type: 'polled_logs', logs: { logs: pendingLogs, unreadable }, closesGap })
     })
     await Promise.all(readings)

@@ -6,7 +6,7 @@ import { noPendingMemory } from '../../../../../src/relay/chain/source/pending-s
 import { type PollResult, pollHead, pollPending } from '../../../../../src/relay/chain/source/polls.ts'
 import { initialState } from '../../../../../src/relay/chain/source/source-evidence.ts'
 import { FakeChain } from '../fake-chain.ts'
-import { apple, keyOf, tesla, timestampOf, word } from '../node-json.ts'
+import { apple, keyOf, pendingLog, tesla, timestampOf, word } from '../node-json.ts'
 
 const HEAD = 1_000
 const SILENCE_MS = 3_000
@@ -77,6 +77,17 @@ describe('a poll of the pending block', () => {
     expect([failure, events.at(-1)?.type]).toEqual([null, 'covered'])
     const numbers = events.flatMap((event) => (event.type === 'polled_logs' ? event.logs.logs.map(({ address }) => address) : []))
     expect(numbers).toEqual([apple, apple])
+  })
+
+  it('leaves out the transactions of unreadable logs, which other logs of the answer may contradict', async () => {
+    const { chain, poll } = openPoller()
+    const [first, second] = [0, 1].map((index) => pendingLog({ block: HEAD + 1, index }))
+    chain.addLog(HEAD + 1)
+    const contradiction = { ...first, data: '0x' }
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? [{ ...first, data: '0x1' }, contradiction, second] : undefined)
+    const { events } = await poll()
+    const logs = [expect.objectContaining({ key: keyOf({ block: HEAD + 1, index: 1 }) })]
+    expect(events).toContainEqual({ type: 'polled_logs', logs: { logs, unreadable: 1 }, closesGap: false })
   })
 
   it('reads it, the head and the pre-confirmed logs', async () => {
