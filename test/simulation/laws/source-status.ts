@@ -30,6 +30,8 @@ const NOTICE_MS = 6_000
 const UNSETTLED_MS = 15_000
 /** Settling is behind only by more than two blocks: of a chain that stands still the newest two may wait. */
 const NEWEST_BLOCKS = 2
+/** A node that prunes its history may have lost blocks this far below its head. */
+const PRUNED_BLOCKS = 5
 const TWO_BLOCKS_MS = 4_000
 /** A poll may miss what is shown for less time. */
 const POLL_GAP_MS = 1_000
@@ -249,11 +251,14 @@ export class SourceStatusLaw implements Law {
     if (Math.max(at, this.#startedAt) > since || blindingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS)))
       return
     const newestDue = chain.headAt(since + TWO_BLOCKS_MS) - NEWEST_BLOCKS
+    const pruned = activeFaults.wasActiveWithin('historyPruned', UNSETTLED_MS + NOTICE_MS) ? chain.headAt(since) - PRUNED_BLOCKS : 0
     for (const { key, number, state, publishedAt, lastPublished } of this.#lifecycles.all.values()) {
       const block = state === 'open' && publishedAt <= since ? chain.block(number) : undefined
       const isUnread = this.#unread.some(({ first, last }) => first <= number && number <= last)
+      // Blocks from before an outage can only be settled once the node has them again.
+      const wasPruned = number < pruned
       if (this.#pools.mayWait(lastPublished)) continue
-      if (block && block.canonicalFrom <= since && number <= newestDue && !isUnread)
+      if (block && block.canonicalFrom <= since && number <= newestDue && !isUnread && !wasPruned)
         violation('I13', `${source} reports ok since ${at}, though ${key} is open and was sealed at ${block.canonicalFrom}`)
     }
   }
