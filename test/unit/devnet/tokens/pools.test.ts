@@ -119,6 +119,9 @@ describe('a swap', () => {
 
   it('is followed by the opposite in a deeper pool if it is a route, and no token leaves the manager', async () => {
     const { devnet } = await openPool('AAPLc')
+    // The price at the start is that of the day.
+    devnet.route('AAPLc', '340')
+    devnet.makeFlashblock()
     const hash = devnet.route('AAPLc', '320')
     const logs = devnet.makeFlashblock()
     const trades = parseLogs(logs).logs.map((log) => {
