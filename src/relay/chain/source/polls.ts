@@ -71,6 +71,8 @@ export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_chang
       const pendingLogs = settleableLogs(found).logs.filter(({ blockNumber }) => blockNumber > latest.number)
       emit({ type: 'polled_logs', logs: { logs: pendingLogs, unreadable }, closesGap })
     })
+    // A failed poll waits for its other reads too, since their logs count, and no read may outlive the poll.
+    await Promise.allSettled(readings)
     await Promise.all(readings)
   }
   emit({ type: 'covered', filters, memory: { ...judged, filters, fingerprint: wanted === 'none' ? '' : fingerprint } })

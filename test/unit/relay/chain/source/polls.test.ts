@@ -79,6 +79,21 @@ describe('a poll of the pending block', () => {
     expect(numbers).toEqual([apple, apple])
   })
 
+  it('that fails for one filter ends after the reads of the others, whose logs count', async () => {
+    const { chain, poll, list } = openPoller()
+    const ofManager = pendingLog({ block: HEAD + 1, address: tesla })
+    list.filters = [{ addresses: [apple] }, { addresses: [tesla], topics: [[word(9)]] }]
+    chain.override = ({ method, params: [filter] }) => {
+      if (method !== 'eth_getLogs') return undefined
+      if (!('topics' in Object(filter))) throw new UpstreamError('unreadable', 'no')
+      return new Promise((resolve) => setImmediate(resolve, [ofManager]))
+    }
+    chain.addLog(HEAD + 1)
+    const { failure, events } = await poll()
+    expect(failure).toBeInstanceOf(UpstreamError)
+    expect(events.at(-1)).toEqual(logsOf([keyOf({ block: HEAD + 1 })]))
+  })
+
   it('leaves out the transactions of unreadable logs, which other logs of the answer may contradict', async () => {
     const { chain, poll } = openPoller()
     const [first, second] = [0, 1].map((index) => pendingLog({ block: HEAD + 1, index }))
