@@ -59,7 +59,7 @@ export async function readBlock(
   const judged = openKeys.at(header.number)
   if (!acceptsMissing) await checkMissing(node, header, answer, judged, signal)
   // The answer lacks a published log. The reason may be that a node of another chain answers under this URL now.
-  if (isRetracting(answer, judged)) await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
+  if (isRetracting(answer, judged)) await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS }, signal)
   return { ...answer, header, listed, filters, judged }
 }
 

@@ -19,7 +19,10 @@ export type BatchRequest = { readonly [Q in NodeMethod]: { readonly method: Q; r
 export type RequestBatchFn = (requests: readonly BatchRequest[], signal?: AbortSignal) => Promise<readonly BatchAnswer[]>
 
 /** Fails if an endpoint that answered since `answeredSince` is of another chain. Asks it unless it was asked after `askedAfter`. */
-export type ConfirmChain = (answers: { readonly answeredSince: number; readonly askedAfter: number }) => Promise<void>
+export type ConfirmChain = (
+  answers: { readonly answeredSince: number; readonly askedAfter: number },
+  signal?: AbortSignal,
+) => Promise<void>
 
 /** Resolves when the next request may be sent. Rejects if the signal aborts before. */
 export type UntilItsTurn = (signal?: AbortSignal) => Promise<void>
@@ -115,9 +118,9 @@ export class EndpointPool {
   readonly requestBatch: RequestBatchFn = (batch, signal) =>
     this.#inTurn((endpoint) => this.#batchFrom(endpoint, batch, signal), signal)
 
-  readonly confirmChain: ConfirmChain = async ({ answeredSince, askedAfter }) => {
+  readonly confirmChain: ConfirmChain = async ({ answeredSince, askedAfter }, signal) => {
     const endpoints = this.#endpoints.filter(({ answeredAt }) => answeredAt >= answeredSince)
-    await Promise.all(endpoints.map((endpoint) => this.#confirm(endpoint, askedAfter)))
+    await Promise.all(endpoints.map((endpoint) => this.#confirm(endpoint, askedAfter, signal)))
   }
 
   /** Makes the first endpoint the last one for a while. Called if settling does not advance with its answers. */
@@ -275,20 +278,23 @@ export class EndpointPool {
   }
 
   /** Checks the chain of an endpoint. Afterwards only an endpoint of another chain is not used for a while. */
-  async #confirm(endpoint: Endpoint, askedAfter: number): Promise<void> {
+  async #confirm(endpoint: Endpoint, askedAfter: number, signal?: AbortSignal): Promise<void> {
     // The current check may have begun before `askedAfter`, so it is awaited and may be repeated.
     await endpoint.confirming?.catch(() => {})
+    signal?.throwIfAborted()
     if (endpoint.chainAskedAt > askedAfter) return
-    endpoint.confirming ??= this.#checkChain(endpoint).finally(() => {
+    endpoint.confirming ??= this.#checkChain(endpoint, signal).finally(() => {
       endpoint.confirming = null
     })
     try {
       await endpoint.confirming
     } catch (failure) {
-      if (!(failure instanceof UpstreamError)) throw failure
-      if (failure.kind === 'wrong_chain') this.#backOff(endpoint, failure)
+      signal?.throwIfAborted()
+      // The check ends with the caller that began it, which is no failure of the others: they try again.
+      const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', failureReason(failure))
+      if (error.kind === 'wrong_chain') this.#backOff(endpoint, error)
       // The error has to be retryable, so that the caller tries again.
-      throw failure.isRetryable ? failure : new UpstreamError('unreadable', `eth_chainId: ${failure.message}`)
+      throw error.isRetryable ? error : new UpstreamError('unreadable', `eth_chainId: ${error.message}`)
     }
   }
 

@@ -37,7 +37,7 @@ export async function readDisputed(context: SettleContext, state: SealedState, r
 
 /** Reads the next blocks in parallel. */
 export async function readNext(context: SettleContext, state: SealedState, { settled, count }: ReadOf<'next'>): Promise<Found> {
-  const { confirmChain, clock } = context
+  const { confirmChain, clock, signal } = context
   const answeredSince = clock.now()
   const numbers = Array.from({ length: count }, (_, index) => settled.number + 1 + index)
   // The counted failures are those of the first block, so the other blocks have none.
@@ -45,7 +45,8 @@ export async function readNext(context: SettleContext, state: SealedState, { set
     numbers.map((number, index) => readOne(context, state, number, index === 0 ? state.failures.settle : noFailures)),
   )
   // No parent shows then that the first block is of our chain.
-  if (settled.hash === null && reads[0]?.status === 'fulfilled') await confirmChain({ answeredSince, askedAfter: clock.now() })
+  if (settled.hash === null && reads[0]?.status === 'fulfilled')
+    await confirmChain({ answeredSince, askedAfter: clock.now() }, signal)
   const results: BlockResult[] = []
   let previous = settled
   for (const read of reads) {
@@ -170,7 +171,7 @@ async function findReplaced(context: SettleContext, state: SealedState, number: 
   const { node, confirmChain, clock, log, signal } = context
   const noticedAt = clock.now()
   const { to, lost } = await findRollbackTarget(node, state.blocks, { number, safe: state.safe }, signal)
-  await confirmChain({ answeredSince, askedAfter: noticedAt })
+  await confirmChain({ answeredSince, askedAfter: noticedAt }, signal)
   log('reorg', { from: to.number + 1, depth: (state.blocks.newest?.number ?? to.number) - to.number, lost })
   return { type: 'replaced', to, lost }
 }

@@ -160,6 +160,26 @@ describe('the chain behind answers', () => {
     expect(chainRequests(node)).toBe(3)
   })
 
+  it('is no longer asked for once the caller that began is aborted: its request ends, and another one tries again', async () => {
+    const [arrived, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const { node, rpc, clock, warnings, blockNumber } = await openOne(resultResponder('0x64'))
+    await blockNumber()
+    node.chain = (_, response) => {
+      response.on('close', closed.resolve)
+      arrived.resolve()
+    }
+    const controller = new AbortController()
+    const now = { answeredSince: clock.now, askedAfter: clock.now }
+    const aborted = rpc.confirmChain(now, controller.signal).catch((reason: unknown) => reason)
+    const other = failureOf(rpc.confirmChain(now, new AbortController().signal))
+    await arrived.promise
+    controller.abort('enough')
+    await closed.promise
+    expect(await aborted).toBe('enough')
+    expect(await other).toMatchObject({ kind: 'unreachable', isRetryable: true })
+    expect(warnings).toEqual([])
+  })
+
   it('is another one now: its URL is of a wrong chain, and the next one is asked', async () => {
     const client = await openTwo(resultResponder('0x64'), resultResponder('0x65'))
     const { first, second, chain, clock, blockNumber } = client
