@@ -32,8 +32,10 @@ export class SimulatedNetwork {
   readonly #options: Options
   readonly #connections = new Set<SimulatedConnection>()
   lostCount = 0
-  /** Up to where the relay has told how many messages it sent: the positions of heartbeats and ends of replays that arrived. */
-  readonly counted: string[] = []
+  /** How many connections a relay has accepted. */
+  openedCount = 0
+  /** Up to where the relay has told how many messages it sent: heartbeats and ends of replays that arrived, each on a connection. */
+  readonly counted: { readonly position: string; readonly connection: number }[] = []
   /** The newest message of the tape that arrived. */
   newestId: string | null = null
   /** Where a connection asks to continue: a planted bug may change it. */
@@ -49,7 +51,7 @@ export class SimulatedNetwork {
     const isRefused = settings.cutEveryMs !== null && random.chance(REFUSED_PERCENT)
     const connection = new SimulatedConnection(clock, latencyMs, (text) => {
       if (this.#isLost(text, connection)) return
-      if (isCount(text, connection)) this.counted.push(JSON.parse(text).id)
+      if (isCount(text, connection)) this.counted.push({ position: JSON.parse(text).id, connection: connection.number })
       if (text.includes('"prev":')) this.#noteNewest(JSON.parse(text).id)
       events.onMessage(text)
     })
@@ -65,6 +67,8 @@ export class SimulatedNetwork {
     connection.after(latencyMs, () => {
       const target = edge()
       if (isRefused || !target) return end(1006)
+      this.openedCount += 1
+      connection.number = this.openedCount
       try {
         connection.onClose = target.open(query, connection, () => end(closeCodes.going_away))
       } catch (failure) {
@@ -129,6 +133,8 @@ class SimulatedConnection implements Outlet {
   #onDrained: () => void = () => {}
   backlog = 0
   takenBytes = 0
+  /** The first one that a relay accepts is 1. */
+  number = 0
   isLive = false
   losesAfterMs = Number.POSITIVE_INFINITY
   onClose: () => void = () => {}

@@ -27,7 +27,8 @@ type Options = { readonly context: LawContext; readonly clock: VirtualClock; rea
 /**
  * I23: the SDK yields what a client received that never left, each message once and unchanged, or a gap that covers the
  * difference, whatever is lost on the way and wherever connections break. What the tape loses after the SDK has yielded it
- * lies in a gap that comes later. Where nothing is lost in the network, it never claims that something was.
+ * lies in a gap that comes later, once a relay without it has counted its messages. Where nothing is lost in the network, it
+ * never claims that something was.
  */
 export class ClientStreams {
   readonly #options: Options
@@ -44,8 +45,8 @@ export class ClientStreams {
   #referencePosition = 'start'
   /** What it was told to be missing. */
   readonly #referenceGaps: Gap[] = []
-  /** What the tape has lost since: the disk lost it, or a backup is older. Only who received it knows of it. */
-  readonly #lost = new Map<string, { readonly counted: number }>()
+  /** What the tape has lost since, by the disk or by an older backup, and the number of the last connection before the loss. */
+  readonly #lost = new Map<string, number>()
 
   constructor(options: Options) {
     const { context, clock, settings } = options
@@ -64,8 +65,8 @@ export class ClientStreams {
     const edge = new SimulatedEdge(tape, this.#options.clock, () => random.next())
     this.#edge = edge
     const end = formatPosition(tape.epoch, tape.end())
-    const counted = this.network.counted.length
-    for (const id of this.#reference.keys()) if (!isUpTo(id, end) && !this.#lost.has(id)) this.#lost.set(id, { counted })
+    const { openedCount } = this.network
+    for (const id of this.#reference.keys()) if (!isUpTo(id, end) && !this.#lost.has(id)) this.#lost.set(id, openedCount)
     this.#openReference(edge)
   }
 
@@ -89,15 +90,17 @@ export class ClientStreams {
     const finished = this.#stream?.position ?? ''
     void this.#stream?.close()
     const { restartEveryMs, lossPercent, breakLossPercent = 0 } = settings
+    const { counted } = this.network
     // A message that was found late may still wait for a program that has finished with a later one.
     const isBefore = (position: string) => (comparePositions(position, finished) ?? 0) < 0
-    // The relay has gone on after the loss, and the program has handled a later message.
-    const isKnown = ([id, { counted }]: readonly [string, { readonly counted: number }]) =>
-      this.network.counted.slice(counted).some((position) => !isUpTo(position, id) && isBefore(position))
+    // A relay that began after the loss has counted its messages, and the program has handled a later one. What an older
+    // relay counted may arrive after the loss, but says nothing about it.
+    const isKnown = ([id, lastBefore]: readonly [string, number]) =>
+      counted.some(({ position, connection }) => connection > lastBefore && !isUpTo(position, id) && isBefore(position))
     const conditions = {
       restartEveryMs,
       losesMessages: lossPercent + breakLossPercent > 0,
-      proven: this.network.counted.findLast(isBefore) ?? '',
+      proven: counted.findLast(({ position }) => isBefore(position))?.position ?? '',
       lost: new Set(this.#lost.keys()),
       knownLost: new Set(restartEveryMs === null ? [...this.#lost].filter(isKnown).map(([id]) => id) : []),
       evicts: context.settings.tapeBound !== undefined,
