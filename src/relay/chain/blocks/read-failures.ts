@@ -57,8 +57,11 @@ export const acceptsMissing = (failures: Failures, hash: Hex): boolean => countO
 export const isExhausted = (failures: Failures, failure: unknown): failure is UpstreamError =>
   failure instanceof UpstreamError && !failure.isRetryable && countOf(failures, failure.kind) >= REFUSED_RETRIES_BOUND
 
-/** Whether an old block counts as pruned after several failures. `behind` is one of them: no node lags that far. */
+/** Whether an old block that fails several times like this counts as pruned. `behind` is included: no node lags that far. */
+export const mayBePruned = (failure: unknown): failure is UpstreamError => failure instanceof UpstreamError && failure.isAnswered
+
+/** Whether an old block counts as pruned, because it has failed often enough. */
 export const isPruned = (failures: Failures, failure: unknown): boolean =>
-  failure instanceof UpstreamError && failure.isAnswered && countOf(failures, failure.kind) >= REFUSED_RETRIES_BOUND
+  mayBePruned(failure) && countOf(failures, failure.kind) >= REFUSED_RETRIES_BOUND
 
 const sum = (counts: Failures['counts']): number => [...counts.values()].reduce((total, times) => total + times, 0)

@@ -3,7 +3,7 @@ import type { BlockReadContext } from '../blocks/block-logs.ts'
 import { readBlocks, readOldBlock, splitIntoParts } from '../blocks/block-pages.ts'
 import { rangesAround } from '../blocks/block-ranges.ts'
 import { firstWithLogs } from '../blocks/block-search.ts'
-import { acceptsMissing, type Failures, isExhausted, isPruned } from '../blocks/read-failures.ts'
+import { acceptsMissing, type Failures, isExhausted, isPruned, isReadFailure, mayBePruned } from '../blocks/read-failures.ts'
 import type { BlockRange, SealedBlock } from '../blocks/sealed-block.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { Found, Hole, ReadOf } from './settlement-types.ts'
@@ -37,7 +37,7 @@ export async function readPage(
 const pageParts = (to: number, blocks: readonly SealedBlock[]): readonly Found[] =>
   splitIntoParts(blocks, to).map((part) => ({ type: 'page', ...part, holes: [] }))
 
-/** Reports blocks as missing. Those with published keys are still read, if the node has them. */
+/** Reports blocks as missing. Those with published keys are still read, if the node has them. A failure ends the answer before it. */
 export async function readMissing(
   context: BlockReadContext,
   failures: Failures,
@@ -45,21 +45,25 @@ export async function readMissing(
 ): Promise<readonly Found[]> {
   const blocks: SealedBlock[] = []
   const pruned: number[] = []
+  let done: number | null = null
+  const upTo = (to: number): Found => {
+    const numbers = blocks.map(({ number }) => number)
+    const missing = rangesAround(numbers, { from: range.from, to })
+    return { type: 'page', blocks, to, holes: missing.flatMap((part) => splitAtPruned(part, pruned, reason)) }
+  }
   for (const number of context.openKeys.publishedBlocksBetween(range.from, range.to)) {
     try {
       blocks.push(await readOldBlock(context, (hash) => acceptsMissing(failures, hash), number))
     } catch (failure) {
       context.signal.throwIfAborted()
-      if (!isPruned(failures, failure)) throw failure
-      pruned.push(number)
+      if (isPruned(failures, failure)) pruned.push(number)
+      // A block that may be pruned is tried again first: if it is pruned, the hole up to it has another reason.
+      else if (done === null || mayBePruned(failure) || !isReadFailure(failure)) throw failure
+      else return [upTo(done), { type: 'failed', failure }]
     }
+    done = number
   }
-  const missing = rangesAround(
-    blocks.map(({ number }) => number),
-    range,
-  )
-  const holes = missing.flatMap((part) => splitAtPruned(part, pruned, reason))
-  return [{ type: 'page', blocks, to: range.to, holes }]
+  return [upTo(range.to)]
 }
 
 /** Splits a hole at the highest block that the node pruned: the reason of all blocks up to that one is `pruned`. */

@@ -162,6 +162,23 @@ describe('a hole', () => {
   })
 
   it.each([
+    ['lacks logs of some blocks', [41, 42, 43, 44], Number.POSITIVE_INFINITY],
+    ['fails now and then', [], 30],
+  ])('with published keys is read further after a failure, not from its start: the node %s', async (_, lacking, failEvery) => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    for (const block of range(1, 100)) openKeys.add(chain.addLog(block))
+    for (const block of lacking) chain.hideLogs(block)
+    chain.override = () => {
+      if (chain.requests.length % failEvery === 0) throw new UpstreamError('unreachable', 'no')
+    }
+    add(1, 100, 'backfill_bound')
+    await advance(10_000)
+    expect(settledEvents.blockNumbers()).toEqual(range(1, 100))
+    expect(settledEvents.holes()).toEqual([])
+    expect(chain.requests.filter(({ params: [block] }) => block === '0x1')).toHaveLength(1)
+  })
+
+  it.each([
     [[20, 50], [], ['1-50 pruned', '51-100 backfill_bound']],
     [[100], [], ['1-100 pruned']],
     [[50], [30, 80], ['1-29 backfill_bound', '31-50 pruned', '51-79 backfill_bound', '81-100 backfill_bound']],
