@@ -38,6 +38,8 @@ export function firstSeqOfRun(end: number, wallTimeMs: number, epochBeganAt: num
   const microseconds = Math.floor((wallTimeMs - epochBeganAt) * 1_000)
   const least = end + 1 + (isFirst ? 0 : LOST_BOUND)
   if (microseconds >= least && microseconds <= CLOCK_SEQ_BOUND) return microseconds
+  // The run before began a moment ago. Hours ahead of the clock, lost numbers would also be ahead of a restored backup.
+  if (microseconds > end && microseconds < least) return microseconds + LOST_BOUND
   return isFirst ? least : least + skippedByTime(wallTimeMs)
 }
 

@@ -56,6 +56,28 @@ describe('the tape of one process', () => {
     ).toEqual([null, 3, 3, isKnown ? null : 3, isKnown ? null : 3, knownEnd, knownEnd, null])
   })
 
+  it('knows as lost what a run gave that began just after another, once a backup is restored', async () => {
+    const [root, clock] = [createOwnFolder(), { now: at }]
+    const [dir, backup] = [join(root, 'tape'), join(root, 'backup')]
+    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, now: () => clock.now })
+    const first = open()
+    await first.append([1, 2, 3].map((nth) => transfer({ at, nth })))
+    await first.close()
+    cpSync(dir, backup, { recursive: true })
+    clock.now += 100
+    const second = open()
+    const [lost] = await second.append([transfer({ at })])
+    expect(lost?.seq).toBe(100_000 + LOST_BOUND)
+    await second.close()
+    rmSync(dir, { recursive: true })
+    cpSync(backup, dir, { recursive: true })
+    clock.now += 1_000
+    const third = open()
+    onTestFinished(() => third.close())
+    const seqs = [3, 4, lost?.seq ?? 0, 1_099_999, 1_100_000]
+    expect([third.next, ...seqs.map((seq) => lostAfter(third.runs, seq))]).toEqual([1_100_000, null, 3, 3, 3, null])
+  })
+
   it('forgets runs that wrote nothing or are evicted, and goes on at its end if the clock is wrong', async () => {
     const [dir, clock] = [createOwnFolder(), { now: at }]
     const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => clock.now })
