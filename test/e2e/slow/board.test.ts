@@ -158,7 +158,8 @@ it('a restart of the relay leaves no hole, and the page says that it reconnects'
   expect(lines.filter(({ text }) => text.includes('AAPLc')).map(({ stage }) => stage)).toEqual(['sealed', 'sealed'])
   await page.goto(`${relay.url}/#/source`)
   await page.getByText(/resumed after/).waitFor()
-  expect(errors).toEqual([])
+  // The browser reports a request that was on its way when the relay was killed.
+  expect(errors.filter((text) => !text.includes('ERR_CONNECTION_RESET'))).toEqual([])
 })
 
 it('a gap is a line that says what is missing, and the page goes on with new snapshots', async (test) => {
