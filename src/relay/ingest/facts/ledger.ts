@@ -135,9 +135,14 @@ export class Ledger implements OpenKeys {
     return published
   }
 
+  /** Removes a key. If the last seal of its token lists it, the same block is sealed again when it returns. */
   retract(block: number, key: string): void {
     const ledgerBlock = this.#blocks.get(block)
-    if (ledgerBlock) this.#remove(ledgerBlock, key)
+    const published = ledgerBlock?.facts.get(key)
+    if (!ledgerBlock || !published) return
+    const { sealedIn, draft } = published
+    if (sealedIn !== null && ledgerBlock.seals.get(draft.address)?.startsWith(sealedIn)) ledgerBlock.seals.delete(draft.address)
+    this.#remove(ledgerBlock, key)
   }
 
   /** Applies a seal of a previous run. If the ledger lacks one of its facts, the token counts as unsealed in this block. */
@@ -206,7 +211,7 @@ export class Ledger implements OpenKeys {
   #seal(block: SealedBlockRef, { facts, parts }: BlockContents, addresses: ReadonlySet<Hex>): Settlement['seals'] {
     const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return []
-    const held = ledgerBlock.sealed?.hash === block.hash ? unreadFacts(ledgerBlock, block.hash, facts, addresses) : []
+    const held = ledgerBlock.sealed ? unreadFacts(ledgerBlock, block.hash, facts, addresses) : []
     ledgerBlock.sealed = block
     const logs: Part[] = [...facts, ...held].map(({ key, address, tx }) => ({ key, address, logIndex: tx.log_index }))
     const isInOrder = parts.length === 0 && held.length === 0
@@ -223,8 +228,6 @@ export class Ledger implements OpenKeys {
       const symbol = published.find((fact) => fact)?.draft.symbol ?? null
       seals.push({ address, symbol, keys, types: published.map((fact): FactType | 'part' => fact?.draft.type ?? 'part'), digest })
     }
-    for (const address of ledgerBlock.seals.keys())
-      if (!byAddress.has(address) && addresses.has(address)) ledgerBlock.seals.delete(address)
     return seals
   }
 
@@ -293,7 +296,10 @@ export class Ledger implements OpenKeys {
   }
 }
 
-/** The trades that this block has sealed, of pools that were not read this time: the node may refuse them. They stay in its seals. */
+/**
+ * The trades that this block has sealed, of pools that were not read this time: the node may refuse them. They stay in its seals,
+ * even if another block took its place meanwhile.
+ */
 function unreadFacts(
   { facts }: LedgerBlock,
   hash: Hex,

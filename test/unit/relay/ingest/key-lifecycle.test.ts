@@ -224,4 +224,12 @@ describe('a restart', () => {
     expect(await next.publish(sealedEvent(6, [], { via: 'backfill' }))).toEqual(['retract B3 in 6 not_sealed'])
     expect((await openReducer(await openedTape.reopen())).state.ledger.openSeq).toBeNull()
   })
+
+  it('knows that a replaced block had its keys retracted, so the block is sealed again when it returns', async () => {
+    const { publish, crash } = await openListed()
+    await publish(block(A(0)))
+    expect(await publish(fork())).toEqual(['retract A0 reorg'])
+    const next = await crash()
+    expect(await next.publish(block(A(0)))).toEqual(['sealed A0 late', 'seal A0 late A0'])
+  })
 })

@@ -8,7 +8,7 @@ import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
 import { venueNotes } from '../../../../../src/relay/notes/published-notes.ts'
 import { Notes } from '../../../../../src/relay/tape/notes.ts'
 import type { Venue } from '../../../../../src/relay/tokens/venue.ts'
-import { word } from '../../chain/node-json.ts'
+import { blockHash, word } from '../../chain/node-json.ts'
 import { APPLE, apple, TESLA, tesla } from '../../tokens/stock-records.ts'
 import { listEvent, logAt, play, sealedEvent, sealedEventOfLogs, transactionEvent } from '../reducer-fixture.ts'
 
@@ -204,6 +204,29 @@ describe('a pool of a manager', () => {
       [refusedOf(true), 'followed from 102'],
       [sealed(101, [transfer, trade], ofManager), 'seal transfer+trade'],
       [sealed(102, [boughtOfManager({ block: 102 })], ofManager), 'buy 1.5 at 324.90438933 sealed late, seal trade'],
+    ])
+  })
+
+  it.each([
+    { block: 'other logs of its token', first: ['transfer', 'buy 1.5 at 324.90438933 sealed late', 'seal transfer+trade'] },
+    { block: 'a trade alone', first: ['buy 1.5 at 324.90438933 sealed late', 'seal trade'] },
+  ])('is not read in a block that replaces one with $block, whose trade it keeps until it returns', async ({ first }) => {
+    const transfer = first.length === 3 ? [logAt({ block: 101, index: 0 })] : []
+    const trade = boughtOfManager({ block: 101, index: 1 })
+    const [moved = '', again] = transfer.length > 0 ? ['retract transfer reorg', 'transfer, seal transfer+trade'] : ['', '']
+    const replacing = sealedEventOfLogs(101, [], { filters: [ofTokens], hash: blockHash(7) })
+    await play(await openManaged(), [
+      [sealed(101, [...transfer, trade], ofManager), first.join(', ')],
+      [refusedOf(false), 'dropped from 102 refused'],
+      [{ type: 'reorg', from: 101 }, 'dropped from 101 refused'],
+      [replacing, moved],
+      [{ type: 'reorg', from: 101 }, ''],
+      [sealed(101, transfer), again],
+      'restart',
+      [{ type: 'reorg', from: 101 }, ''],
+      [replacing, moved],
+      'restart',
+      [sealed(101, transfer), again],
     ])
   })
 
