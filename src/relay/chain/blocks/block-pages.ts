@@ -6,7 +6,7 @@ import { type BlockReadContext, filtersToRead, readBlock, readHeader, readLogs, 
 import type { BlockRange, SealedBlock } from './sealed-block.ts'
 
 const PARALLEL_BLOCKS = 4
-/** The end of a page with at least this many logs is checked. No node cuts an answer to fewer logs. */
+/** The end of an answer with at least this many logs is checked. No node cuts an answer to fewer logs. */
 const CHECKED_PAGE_LOGS = 10
 /** Nodes cut answers at multiples of this number of logs, so an answer with a multiple of it is not believed. */
 const ROUND_COUNT = 1_000
@@ -22,13 +22,17 @@ export async function readBlocks(context: BlockReadContext, acceptsMissing: Acce
   const publishedBlocks = new Set(openKeys.publishedBlocksBetween(from, to))
   const openKeysInPage = [...publishedBlocks].flatMap((number) => openKeys.at(number))
   const queried = filtersToRead(filters(), openKeysInPage)
-  const answer = await node.logsInRange(from, to, queried, signal)
+  const answers: PageAnswer[] = []
+  const page = await node.logsInRange(from, to, queried, signal, (filter, logs) => answers.push({ filter, logs }))
   // `too_large` makes the next pages smaller, until the block with the unreadable logs is read alone.
-  if (answer.unreadable > 0) throw new UpstreamError('too_large', 'the page has logs that cannot be read')
+  if (page.unreadable > 0) throw new UpstreamError('too_large', 'the page has logs that cannot be read')
   // A lagging node may return no logs for blocks that it lacks, so the node must have the last block of the page.
-  await Promise.all([readHeader(node, to, signal), checkPageEnd(context, { from, to }, answer.logs, queried)])
-  return groupByBlock(context, acceptsMissing, { logs: answer.logs, publishedBlocks, queried })
+  await Promise.all([readHeader(node, to, signal), ...answers.map((each) => checkAnswerEnd(context, { from, to }, each))])
+  return groupByBlock(context, acceptsMissing, { logs: page.logs, publishedBlocks, queried })
 }
+
+/** The answer to one request of a page: a node cuts each answer alone. */
+type PageAnswer = { readonly filter: ReadFilter; readonly logs: readonly Log[] }
 
 type PageLogs = {
   readonly logs: readonly Log[]
@@ -102,18 +106,17 @@ export function splitIntoParts(
 const cutOff = (detail: string): UpstreamError => new UpstreamError('too_large', `the answer may be cut: ${detail}`)
 
 /** Some nodes cut a long answer without an error. So the block of the last log, and all later ones, are requested again. */
-async function checkPageEnd(
+async function checkAnswerEnd(
   { node, signal }: BlockReadContext,
   { from, to }: BlockRange,
-  logs: readonly Log[],
-  filters: readonly ReadFilter[],
+  { filter, logs }: PageAnswer,
 ): Promise<void> {
   const last = logs.at(-1)
   if (!last || logs.length < CHECKED_PAGE_LOGS) return
   if (logs.length % ROUND_COUNT === 0 && from < to) throw cutOff(`exactly ${logs.length} logs`)
   const number = last.blockNumber
-  const block = readHeader(node, number, signal).then((header) => readLogs(node, header, filters, signal))
-  const answers = await Promise.all([block, node.logsInRange(number, to, filters, signal)])
+  const block = readHeader(node, number, signal).then((header) => readLogs(node, header, [filter], signal))
+  const answers = await Promise.all([block, node.logsInRange(number, to, [filter], signal)])
   const count = logs.filter(({ blockNumber }) => blockNumber === number).length
   const isWhole = answers.every((answer) => answer.logs.length === count && answer.logs.at(-1)?.key === last.key)
   if (!isWhole) throw cutOff(`other answers differ from block ${number} on`)

@@ -46,11 +46,19 @@ export class ChainReader {
     })
   }
 
-  /** Reads the logs of a range of blocks. A range up to `pending` includes pre-confirmed logs. */
-  logsInRange(from: number, to: number | 'pending', filters: readonly ReadFilter[], signal?: AbortSignal): Promise<Logs> {
-    return this.#readEach(filters, to === 'pending' || from === to, async (part) =>
-      checkRange(from, to, await this.#read(await this.#logsAnswer(part, rangeFilter(from, to), signal), signal)),
-    )
+  /** Reads the logs of a range of blocks. A range up to `pending` includes pre-confirmed logs. `onAnswer` gets each answer alone. */
+  logsInRange(
+    from: number,
+    to: number | 'pending',
+    filters: readonly ReadFilter[],
+    signal?: AbortSignal,
+    onAnswer?: (filter: ReadFilter, logs: readonly Log[]) => void,
+  ): Promise<Logs> {
+    return this.#readEach(filters, to === 'pending' || from === to, async (part) => {
+      const answer = checkRange(from, to, await this.#read(await this.#logsAnswer(part, rangeFilter(from, to), signal), signal))
+      onAnswer?.(part, answer.logs)
+      return answer
+    })
   }
 
   /** Reads the logs of a range. Returns null if a long answer, which is not parsed then, has `counts` logs per block hash. */

@@ -113,6 +113,20 @@ describe('a backfill page that the node cuts without an error', () => {
     expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
     expect(settledEvents.holes()).toEqual([])
   })
+
+  it.each([
+    ['of one of its filters', [{ addresses: [apple] }, { addresses: [tesla], topics: [] }], Number.POSITIVE_INFINITY],
+    ['of a part of its contracts', [{ addresses: [apple, tesla] }], 1],
+  ])('in the answer %s loses no log, though another answer ends later', async (_, filters, addressesBound) => {
+    const { chain, settledEvents, receive, add, advance } = openBackfill()
+    receive({ type: 'listed', filters })
+    Object.assign(chain, { cutAfter: 20, addressesBound })
+    const logs = [...range(1, 30).map((block) => chain.addLog(block)), chain.addLog(40, tesla)]
+    add(1, 2_000)
+    await advance(0)
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+    expect(settledEvents.holes()).toEqual([])
+  })
 })
 
 describe('a backfill page that the node has pruned in part', () => {
