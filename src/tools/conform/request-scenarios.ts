@@ -1,5 +1,5 @@
 import { lineDigest } from '../../relay/tape/line-digest.ts'
-import { ALL } from './judged-server.ts'
+import { ALL, type JudgedServer } from './judged-server.ts'
 import {
   ask,
   check,
@@ -15,6 +15,8 @@ import {
 import type { JudgedMessage } from './server-stream.ts'
 
 const BAD_MESSAGES_BOUND = 9
+/** Limit of the times that an export is read until it is complete. */
+const EXPORTS_BOUND = 100
 export const MESSAGE_BOUND_BYTES = 4_096
 
 /** Refusals of a request for a stream: the query, the status, the word, and the parameter that the record names. */
@@ -32,6 +34,18 @@ const refusals: readonly (readonly [query: string, status: number, reason: strin
   ['symbols=*&tpyes=transfer', 400, 'unknown_parameter', 'tpyes'],
   ['symbols=NO_SUCH_TOKEN', 404, 'unknown_symbol', null],
 ]
+
+/** Reads an export until its receipt reaches a position: another process of the server may not have the newest messages yet. */
+async function readExport(server: JudgedServer, path: string, last: string): Promise<readonly JudgedMessage[]> {
+  for (let read = 1; ; read += 1) {
+    const { text } = await server.fetch(path)
+    const lines = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as JudgedMessage & { readonly through?: string })
+    if (lines.at(-1)?.through === last || read === EXPORTS_BOUND) return lines
+  }
+}
 
 /** Scenarios about the selection of a request, and about its answer or refusal. */
 export const requestScenarios = {
@@ -188,11 +202,7 @@ export const requestScenarios = {
     const made = await server.expectMore(live, SOME)
     const last = newestOf(live)
     const range = `types=*&after=${start}&through=${last}`
-    const whole = await server.fetch(`/v1/events?${range}&format=ndjson&receipt=true`)
-    const lines = whole.text
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as JudgedMessage)
+    const lines = await readExport(server, `/v1/events?${range}&format=ndjson&receipt=true`, last)
     const expected = idsOf(lines.slice(0, -1))
     const receipt = { type: 'receipt', after: start, through: last, messages: expected.length, digest: lineDigest(expected) }
     check(
