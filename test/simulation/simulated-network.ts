@@ -34,7 +34,7 @@ export class SimulatedNetwork {
   lostCount = 0
   /** How many connections a relay has accepted. */
   openedCount = 0
-  /** Up to where the relay has told how many messages it sent: heartbeats and ends of replays that arrived, each on a connection. */
+  /** Heartbeats and ends of replays that arrived: a relay has counted its messages up to such a position, on a connection. */
   readonly counted: { readonly position: string; readonly connection: number }[] = []
   /** The newest message of the tape that arrived. */
   newestId: string | null = null

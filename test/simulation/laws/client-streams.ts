@@ -45,7 +45,7 @@ export class ClientStreams {
   #referencePosition = 'start'
   /** What it was told to be missing. */
   readonly #referenceGaps: Gap[] = []
-  /** What the tape has lost since, by the disk or by an older backup, and the number of the last connection before the loss. */
+  /** Messages that the disk or an older backup has lost since, each with the number of the last connection before the loss. */
   readonly #lost = new Map<string, number>()
 
   constructor(options: Options) {
