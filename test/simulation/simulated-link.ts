@@ -172,9 +172,10 @@ class SimulatedLink {
     const { clock } = this.#options
     const at = clock.elapsedMs + afterMs
     if (ordered) this.#lastAt = Math.max(this.#lastAt, at)
-    this.#after((ordered ? this.#lastAt : at) - clock.elapsedMs, () =>
-      this.#emit(signal.type === 'log' ? { ...signal, receivedAt: clock.now() } : signal),
-    )
+    this.#after((ordered ? this.#lastAt : at) - clock.elapsedMs, () => {
+      this.#endpoint.pushes.onArrival(signal, this.#filters.map(asked))
+      this.#emit(signal.type === 'log' ? { ...signal, receivedAt: clock.now() } : signal)
+    })
   }
 
   #disconnect(reason: string, isRefused = false): void {

@@ -4,11 +4,12 @@ import type { DevnetBlock, DevnetLog, EmittedLog } from '../../src/devnet/chain/
 import { type Hex, ZERO_WORD } from '../../src/lib/hex.ts'
 import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.ts'
 import type { ActiveFaults } from './active-faults.ts'
-import { matchesFilter, type NodeFilter } from './node-filter.ts'
+import { isOfManager, matchesFilter, type NodeFilter } from './node-filter.ts'
 import { randomLog } from './random-transactions.ts'
 import { SeededRandom } from './seeded-random.ts'
 import type { ChainEvent, SimulatedBlock, SimulatedChain } from './simulated-chain.ts'
 import { applyNodeTraits, falseTime, headerJson, type JsonObject } from './simulated-node-json.ts'
+import { MANAGER } from './simulated-pools.ts'
 import { unlistedAddresses } from './simulated-tokens.ts'
 import { emit, hex, simulatedTx } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -44,6 +45,8 @@ export class SimulatedPushes {
   #count = 0
   /** When the relay last connected. */
   connectedAt = 0
+  /** When a log of the pool manager last reached a relay that asks for it and could not yet know its block as sealed. */
+  managerPushedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: Options) {
     this.#options = options
@@ -56,6 +59,16 @@ export class SimulatedPushes {
       mergeMap((push) => this.#withFaults(push)),
       map(({ afterMs, ...push }) => ({ ...push, afterMs: afterMs + this.#options.settings.latencyMs })),
     )
+  }
+
+  /** Called when a signal reaches a relay that asks for these logs. */
+  onArrival(signal: LinkSignal, filters: readonly NodeFilter[]): void {
+    const { settings, chain, clock } = this.#options
+    if (signal.type !== 'log' || signal.subscription !== 'pendingLogs') return
+    const knownHead = chain.headAt(clock.elapsedMs - settings.latencyMs - settings.sealedLagMs)
+    const isTimely = (log: PushedLog | null) =>
+      Number(log?.blockNumber) > knownHead && filters.some((filter) => isOfManager(filter) && matchesPushed(filter, log))
+    if ([signal.log].flat().some((log) => isTimely(log as PushedLog | null))) this.managerPushedAt = clock.elapsedMs
   }
 
   #pushesOf(event: ChainEvent, subscriptions: Subscriptions): readonly PushedSignal[] {
@@ -206,6 +219,15 @@ export class SimulatedPushes {
       { ...real, timestamp: 'now' },
     ])
   }
+}
+
+/** A log as it was pushed, maybe garbage. */
+type PushedLog = { readonly address?: unknown; readonly topics?: unknown; readonly blockNumber?: unknown }
+
+/** Whether a pushed log is one of the manager that matches a filter. */
+function matchesPushed(filter: NodeFilter, log: PushedLog | null): boolean {
+  const isManager = String(log?.address).toLowerCase() === MANAGER
+  return isManager && Array.isArray(log?.topics) && matchesFilter(filter, { address: MANAGER, topics: log.topics })
 }
 
 /** The same logs, each with another false time of its block. */

@@ -105,6 +105,7 @@ export class Simulation {
       tape: () => this.#judgedTape,
       namedPools: () => this.#namedPools,
       connectedAt: () => Math.max(...this.#endpoints.map(({ pushes }) => pushes.connectedAt)),
+      managerPushedAt: () => Math.max(...this.#endpoints.map(({ pushes }) => pushes.managerPushedAt)),
       wasOfUnnamedChainWithin: (ms) => this.rpc.wasOfUnnamedChainWithin(ms),
       violation: (law, detail) => this.violations.push({ law, at: clock.elapsedMs, detail }),
     }

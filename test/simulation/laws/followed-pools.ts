@@ -67,6 +67,11 @@ export class FollowedPools implements Law {
     return this.isExpected(log) || (swapOf(log) !== null && spans.some(isWithin))
   }
 
+  /** Whether pools are dropped because the node refuses their manager. */
+  get areRefused(): boolean {
+    return this.#refused.size > 0
+  }
+
   /** Whether a published fact may wait for the answer of a manager, although its block is settled. */
   mayWait(fact: AmendedFact): boolean {
     const id = poolIdOf(fact) ?? ''

@@ -18,6 +18,8 @@ export type LawContext = {
   readonly clock: Pick<VirtualClock, 'elapsedMs' | 'now'>
   /** When the relay last connected to a node that pushes: what an earlier connection pushed proves nothing about the new one. */
   readonly connectedAt: () => number
+  /** When a log of the pool manager that the relay asks for last reached it before it could know its block as sealed. */
+  readonly managerPushedAt: () => number
   /** Whether another chain answered in the past `ms`, from an endpoint that did not tell the relay so. */
   readonly wasOfUnnamedChainWithin: (ms: number) => boolean
   /** The pools that the settings of the relay name in its current run. */

@@ -212,7 +212,9 @@ export class SourceStatusLaw implements Law {
   }
 
   onTick(): void {
-    const { violation, clock, activeFaults, connectedAt } = this.#context
+    const { violation, clock, activeFaults, connectedAt, managerPushedAt } = this.#context
+    // A node may push what it refuses to read. A timely trade of a dropped pool is no fact, but shows that the source works.
+    if (this.#pools.areRefused) this.#receivedAt = Math.max(this.#receivedAt, managerPushedAt())
     const status = this.#status
     if (status?.reason !== 'ok') return
     this.#checkSettling(status)
