@@ -36,6 +36,30 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
+export function addDecimals(a: Decimal, b: Decimal): Decimal {
+  const scale = Math.max(a.scale, b.scale)
+  return { units: a.units * tenTo(scale - a.scale) + b.units * tenTo(scale - b.scale), scale }
+}
+
+/** Decimals of a price in a pool. */
+const PRICE_DECIMALS = 8
+
+/** Returns the units of the currency that were paid for one token; null if they round to 0, or if nothing was traded. */
+export function unitPriceOf(currency: Decimal, amount: Decimal): string | null {
+  if (amount.units === 0n) return null
+  const units = divideHalfEven(currency.units * tenTo(amount.scale + PRICE_DECIMALS), amount.units * tenTo(currency.scale))
+  return units === 0n ? null : formatDecimal({ units, scale: PRICE_DECIMALS })
+}
+
+/** Divides, and rounds to the nearest whole number; a half is rounded to the even one. The divisor is positive. */
+export function divideHalfEven(dividend: bigint, divisor: bigint): bigint {
+  const magnitude = dividend < 0n ? -dividend : dividend
+  const [whole, rest] = [magnitude / divisor, magnitude % divisor]
+  const isUp = 2n * rest > divisor || (2n * rest === divisor && whole % 2n === 1n)
+  const rounded = isUp ? whole + 1n : whole
+  return dividend < 0n ? -rounded : rounded
+}
+
 export const amountOf = (raw: bigint, decimals: number): string => formatDecimal({ units: raw, scale: decimals })
 
 /** Returns the shares that `raw` stands for, rounded down to base units as in the token contract. */

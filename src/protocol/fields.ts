@@ -110,9 +110,12 @@ export const Nav = registerObject(
 )
 export type Nav = z.infer<typeof Nav>
 
+/** The address of a pool, or in Uniswap v4 its id. */
+export const PoolId = z.union([Address, Bytes32])
+
 export const Venue = registerObject('Venue', 'A pool on the chain where the token trades.', {
   kind: z.enum(['uniswap_v3', 'uniswap_v4', 'slipstream']),
-  pool: z.union([Address, Bytes32]).describe('The address of the pool; in Uniswap v4 its id.'),
+  pool: PoolId.describe('The address of the pool; in Uniswap v4 its id.'),
   fee_bps: DecimalText.nullable().describe('The fee of a swap in basis points; null if the upstream does not give it.'),
   currency: z.object({ symbol: z.string(), address: Address }).describe('The other token of the pool, taken as one dollar.'),
   hooks: z

@@ -76,6 +76,8 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
       return quoteOf(update)
     case 'venue':
       return `${update.change} ${update.venue.pool} ${placeOf(update.venue)} from block ${update.from_block}${update.reason === null ? '' : `: ${update.reason}`}`
+    case 'bar':
+      return barOf(update)
     case 'session':
       return `${update.market} ${update.state}${update.reason === null ? '' : `, ${update.reason}`}${update.ends_at === null ? '' : `, until ${update.ends_at}`}`
   }
@@ -133,6 +135,12 @@ const basisTextOf = (bps: string, basis: Quote['basis']): string =>
   `${bps.replace('-', '')} bps ${bps.startsWith('-') ? 'under' : 'over'} ${basis === 'drift' ? 'a held NAV' : 'NAV'}`
 
 type Quote = Pick<Extract<TapeMessage, { type: 'quote' }>, 'venue' | 'price' | 'state' | 'basis' | 'basis_bps' | 'nav'>
+
+function barOf({ start, revision, open, high, low, close, volume, trades, partial }: TapeBar): string {
+  const prices = close === null ? 'no price' : `${open} ${high} ${low} ${close}`
+  return `${start.slice(0, 16)} ${prices}, ${volume} in ${trades} ${trades === 1 ? 'trade' : 'trades'}${partial === null ? '' : `, partial: ${partial}`}  revision ${revision}`
+}
+type TapeBar = Extract<TapeMessage, { type: 'bar' }>
 
 const headOf = (head: Head): string => `sealed ${head.sealed ?? 'unknown'}, pending ${head.pending ?? 'unknown'}`
 

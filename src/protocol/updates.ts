@@ -11,6 +11,7 @@ import {
   Ingest,
   Key,
   Nav,
+  PoolId,
   PositionText,
   quoteFields,
   SourceName,
@@ -314,6 +315,40 @@ const VenueChange = updateSchema('venue', 'A pool is followed from a block on, o
     .describe('Why it was dropped. refused: the upstream does not answer for its logs; wrong_tokens: it trades other tokens.'),
 })
 
+/** Fields of a bar on the tape and in a page of bars, from `start` to `partial`. */
+export const barFields = {
+  start: Time.describe('The first moment of the bar, in chain time.'),
+  end: Time.describe('The first moment after the bar.'),
+  revision: z
+    .int()
+    .positive()
+    .describe('1 when a minute is first published, then one more each time. Of a longer bar: the sum over its minutes.'),
+  open: DecimalText.nullable().describe('The price of the first trade, in units of the currency; null if no trade has a price.'),
+  high: DecimalText.nullable(),
+  low: DecimalText.nullable(),
+  close: DecimalText.nullable().describe('The price of the last trade.'),
+  vwap: DecimalText.nullable().describe('currency_volume / volume, rounded half even to eight decimals.'),
+  trades: z.int().nonnegative().describe('The number of trades; 0 if all of them are gone.'),
+  volume: DecimalText.describe('Tokens that were traded.'),
+  shares: DecimalText.nullable().describe('The shares that they stood for; null if a multiplier is unknown.'),
+  currency_volume: DecimalText.describe('Units of the currency that were traded.'),
+  buy_volume: DecimalText.describe('Tokens that left the pools.'),
+  buy_currency_volume: DecimalText.describe('Units of the currency that were paid for them.'),
+  ...basisFields,
+  venues: z.array(PoolId).readonly().describe('The pools with trades in the bar: their addresses, or ids of Uniswap v4.'),
+  blocks: z
+    .object({ first: BlockNumber, last: BlockNumber })
+    .nullable()
+    .describe('The first and the last block with a trade; null if there is none.'),
+  partial: z
+    .string()
+    .nullable()
+    .describe('Null, or why trades may be missing: the reason of a hole, or of a pool that was dropped inside.'),
+}
+export type BarFields = z.infer<z.ZodObject<typeof barFields>>
+
+const Bar = updateSchema('bar', 'A minute with trades is over, or its trades changed. Sent only if types names it.', barFields)
+
 const Session = globalSchema('session', 'The market of the underlying stocks opened or closed.', sessionFields)
 
 export const updateRows = {
@@ -327,6 +362,7 @@ export const updateRows = {
   status: { schema: Status, kind: 'state', isDefault: true, isEvictable: false },
   quote: { schema: Quote, kind: 'reading', isDefault: true, isEvictable: true },
   venue: { schema: VenueChange, kind: 'state', isDefault: true, isEvictable: false },
+  bar: { schema: Bar, kind: 'reading', isDefault: false, isEvictable: true },
   session: { schema: Session, kind: 'state', isDefault: true, isEvictable: false },
 } as const satisfies Readonly<Record<string, UpdateRow>>
 

@@ -133,7 +133,9 @@ function eventWords(update: Update): string {
 
 function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockProps & { readonly feed: BoardFeed }) {
   const [isLargest, setLargest] = useState(false)
-  const own = lines.all.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
+  const own = lines.all.filter(
+    ({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content && 'key' in content,
+  )
   const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
   const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)
   return (
@@ -176,7 +178,7 @@ type MovementProps = { readonly line: TapeLine; readonly stage: LineStage | null
 
 function MovementRow({ line, stage, nowMs }: MovementProps) {
   const { content } = line
-  if (!('shares' in content)) return null
+  if (!('shares' in content && 'key' in content)) return null
   const { figure, value, detail } = lineText(line)
   const open = () => openPage({ name: 'fact', key: line.id })
   return (

@@ -65,7 +65,7 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
 function FactSummary({ line }: { readonly line: TapeLine }) {
   const { figure, value, detail } = lineText(line)
   const remark = lineRemark(line)
-  const shares = 'shares' in line.content ? line.content.shares : null
+  const shares = 'shares' in line.content && 'key' in line.content ? line.content.shares : null
   return (
     <p class={`summary ${line.retraction ? 'struck' : ''}`}>
       <b class="figure">{figure}</b> {shares !== null && <span>{formatAmount(shares)} shares</span>} <span>{value}</span>

@@ -48,6 +48,12 @@ export function lineText({ content }: TapeLine): LineText {
       return { ...base, figure: formatDecimal(content.price, 2), detail: content.state }
     case 'venue':
       return { ...base, detail: `${content.change} ${shortHex(content.venue.pool)} from block ${content.from_block}` }
+    case 'bar':
+      return {
+        ...base,
+        figure: formatDecimal(content.close, 2),
+        detail: `${content.trades} trades from ${content.start.slice(11, 16)}`,
+      }
     case 'log':
       return { ...base, detail: shortHex(content.topics[0] ?? 'no topic') }
     case 'hole':

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Hex } from '../../lib/hex.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../decimal.ts'
-import { Address, Bytes32, DecimalText } from '../fields.ts'
+import { Address, DecimalText, PoolId } from '../fields.ts'
 import { type Movement, movementTypes, type Update, type UpdateType } from '../updates.ts'
 
 type UpdateOf<Type extends UpdateType> = Extract<Update, { readonly type: Type }>
@@ -101,7 +101,6 @@ const account = {
   },
 } satisfies ValueFilter<readonly Hex[]>
 
-const PoolId = z.union([Address, Bytes32])
 const isOfPool = ({ venue }: { readonly venue: { readonly pool: Hex } }, pools: readonly Hex[]) => pools.includes(venue.pool)
 
 const pools = {

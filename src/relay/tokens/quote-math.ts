@@ -1,4 +1,4 @@
-import { compareDecimals, type Decimal, formatDecimal, parseDecimal, tenTo } from '../../protocol/decimal.ts'
+import { compareDecimals, type Decimal, divideHalfEven, formatDecimal, parseDecimal, tenTo } from '../../protocol/decimal.ts'
 import { type PoolState, SQRT_PRICE_BOUNDS } from '../chain/pools/pool.ts'
 
 type Terms = {
@@ -53,22 +53,6 @@ export function basisBps(price: string, navPrice: string): string {
   const [a, b] = [decimalOf(price), decimalOf(navPrice)]
   const [paid, value] = [a.units * tenTo(b.scale), b.units * tenTo(a.scale)]
   return formatDecimal({ units: divideHalfEven((paid - value) * BPS * tenTo(BPS_DECIMALS), value), scale: BPS_DECIMALS })
-}
-
-/** Returns the units of the currency that were paid for one token, from both amounts in base units; null if they round to 0. */
-export function tradePriceOf(currencyRaw: bigint, currencyDecimals: number, raw: bigint, tokenDecimals: number): string | null {
-  if (raw === 0n) return null
-  const units = divideHalfEven(currencyRaw * tenTo(tokenDecimals + PRICE_DECIMALS), raw * tenTo(currencyDecimals))
-  return units === 0n ? null : formatDecimal({ units, scale: PRICE_DECIMALS })
-}
-
-/** Divides, and rounds to the nearest whole number; a half is rounded to the even one. The divisor is positive. */
-function divideHalfEven(dividend: bigint, divisor: bigint): bigint {
-  const magnitude = dividend < 0n ? -dividend : dividend
-  const [whole, rest] = [magnitude / divisor, magnitude % divisor]
-  const isUp = 2n * rest > divisor || (2n * rest === divisor && whole % 2n === 1n)
-  const rounded = isUp ? whole + 1n : whole
-  return dividend < 0n ? -rounded : rounded
 }
 
 function decimalOf(text: string): Decimal {

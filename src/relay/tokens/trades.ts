@@ -1,7 +1,7 @@
-import { amountOf } from '../../protocol/decimal.ts'
+import { amountOf, unitPriceOf } from '../../protocol/decimal.ts'
 import type { DecodedEvent } from '../chain/logs/event-decoder.ts'
 import { isToken0, type Pool, SQRT_PRICE_BOUNDS } from '../chain/pools/pool.ts'
-import { priceOf, tradePriceOf } from './quote-math.ts'
+import { priceOf } from './quote-math.ts'
 
 export type Swap = Extract<DecodedEvent, { readonly event: 'Swap' }>
 
@@ -32,7 +32,7 @@ export function tradeNumbersOf(pool: Pool, { amounts, sqrtPriceX96 }: Swap, deci
     raw,
     amount: decimals === null ? null : amountOf(raw, decimals),
     currency_amount: amountOf(currencyRaw, currencyDecimals),
-    price: decimals === null ? null : tradePriceOf(currencyRaw, currencyDecimals, raw, decimals),
+    price: decimals === null ? null : unitPriceOf({ units: currencyRaw, scale: currencyDecimals }, { units: raw, scale: decimals }),
     pool_price: decimals === null || isAtBound ? null : priceOf(sqrtPriceX96, isToken0(pool), decimals, currencyDecimals),
   }
 }

@@ -194,7 +194,7 @@ class StockBook implements Book {
   #applyToFacts(entry: BookEntry, list: 'movements' | 'trades', update: Update): void {
     const facts: readonly (MovementState | TradeState)[] = entry.state[list]
     const isOther = ({ type }: { readonly type: string }) => (type === 'trade') !== (list === 'trades')
-    if ('shares' in update) {
+    if ('shares' in update && 'key' in update) {
       if (isOther(update)) return
       const others = facts.filter(({ key }) => key !== update.key)
       // A message that was lost on the way, or is read from the history, follows messages with greater positions.

@@ -289,6 +289,63 @@ export type AccessToken = {
 /** Why the symbol or the name of a token may mislead a reader. mixed_scripts: letters of several scripts, such as Latin and Cyrillic; hidden_characters: characters that nobody sees; direction_override: characters that change the order in which a text is shown; looks_like_another: the symbol or the name looks like that of another listed token, or the symbol is the same. */
 export type TokenWarning = "mixed_scripts" | "hidden_characters" | "direction_override" | "looks_like_another"
 
+/** A bar of one token. */
+export type Bar = {
+  readonly symbol: string
+  /** The first moment of the bar, in chain time. */
+  readonly start: Time
+  /** The first moment after the bar. */
+  readonly end: Time
+  /** 1 when a minute is first published, then one more each time. Of a longer bar: the sum over its minutes. */
+  readonly revision: number
+  /** The price of the first trade, in units of the currency; null if no trade has a price. */
+  readonly open: Decimal | null
+  readonly high: Decimal | null
+  readonly low: Decimal | null
+  /** The price of the last trade. */
+  readonly close: Decimal | null
+  /** currency_volume / volume, rounded half even to eight decimals. */
+  readonly vwap: Decimal | null
+  /** The number of trades; 0 if all of them are gone. */
+  readonly trades: number
+  /** Tokens that were traded. */
+  readonly volume: Decimal
+  /** The shares that they stood for; null if a multiplier is unknown. */
+  readonly shares: Decimal | null
+  /** Units of the currency that were traded. */
+  readonly currency_volume: Decimal
+  /** Tokens that left the pools. */
+  readonly buy_volume: Decimal
+  /** Units of the currency that were paid for them. */
+  readonly buy_currency_volume: Decimal
+  /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+  readonly basis_bps: Decimal | null
+  /** premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved. */
+  readonly basis: "premium" | "drift" | null
+  readonly nav: ReferenceValue
+  /** The pools with trades in the bar: their addresses, or ids of Uniswap v4. */
+  readonly venues: readonly (Address | Word)[]
+  /** The first and the last block with a trade; null if there is none. */
+  readonly blocks: {
+    readonly first: number
+    readonly last: number
+  } | null
+  /** Null, or why trades may be missing: the reason of a hole, or of a pool that was dropped inside. */
+  readonly partial: string | null
+  /** open: not over yet; closed: over, a reorg or a late trade may still change it; final: it does not change. */
+  readonly state: "open" | "closed" | "final"
+}
+
+/** A page of bars, in the order of their start, then of their symbol. */
+export type BarsPage = {
+  /** The end of the tape when the bars were read. */
+  readonly as_of: Position
+  readonly interval: "1m" | "5m" | "15m" | "1h" | "4h" | "1d"
+  readonly bars: readonly Bar[]
+  /** Give it as since, or with order=desc as until, for the next page; null if there is none. */
+  readonly next: Time | null
+}
+
 /** The fields of every message about one token. */
 export type TokenUpdate<Type extends string> = {
   readonly type: Type
@@ -594,6 +651,50 @@ export type VenueMessage = TokenUpdate<"venue"> & {
   readonly reason: "settings" | "delisted" | "refused" | "wrong_tokens" | null
 }
 
+/** A minute with trades is over, or its trades changed. Sent only if types names it. */
+export type BarMessage = TokenUpdate<"bar"> & {
+  /** The first moment of the bar, in chain time. */
+  readonly start: Time
+  /** The first moment after the bar. */
+  readonly end: Time
+  /** 1 when a minute is first published, then one more each time. Of a longer bar: the sum over its minutes. */
+  readonly revision: number
+  /** The price of the first trade, in units of the currency; null if no trade has a price. */
+  readonly open: Decimal | null
+  readonly high: Decimal | null
+  readonly low: Decimal | null
+  /** The price of the last trade. */
+  readonly close: Decimal | null
+  /** currency_volume / volume, rounded half even to eight decimals. */
+  readonly vwap: Decimal | null
+  /** The number of trades; 0 if all of them are gone. */
+  readonly trades: number
+  /** Tokens that were traded. */
+  readonly volume: Decimal
+  /** The shares that they stood for; null if a multiplier is unknown. */
+  readonly shares: Decimal | null
+  /** Units of the currency that were traded. */
+  readonly currency_volume: Decimal
+  /** Tokens that left the pools. */
+  readonly buy_volume: Decimal
+  /** Units of the currency that were paid for them. */
+  readonly buy_currency_volume: Decimal
+  /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+  readonly basis_bps: Decimal | null
+  /** premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved. */
+  readonly basis: "premium" | "drift" | null
+  readonly nav: ReferenceValue
+  /** The pools with trades in the bar: their addresses, or ids of Uniswap v4. */
+  readonly venues: readonly (Address | Word)[]
+  /** The first and the last block with a trade; null if there is none. */
+  readonly blocks: {
+    readonly first: number
+    readonly last: number
+  } | null
+  /** Null, or why trades may be missing: the reason of a hole, or of a pool that was dropped inside. */
+  readonly partial: string | null
+}
+
 /** The market of the underlying stocks opened or closed. */
 export type SessionMessage = GlobalUpdate<"session"> & MarketHours
 
@@ -827,8 +928,8 @@ export type SubscribeRequest = {
   readonly req?: number | string | null
   /** Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all. */
   readonly symbols?: readonly string[]
-  /** Message types, or * for all. Default: all except approval and log. */
-  readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "trade" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "nav" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "venue" | "session" | "*")[] | null
+  /** Message types, or * for all. Default: all except approval and log and bar. */
+  readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "trade" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "nav" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "venue" | "bar" | "session" | "*")[] | null
   /** sealed: each fact is sent only when its block is sealed. Default: preconfirmed. */
   readonly stage?: Stage | null
   /** Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now. */
@@ -879,7 +980,7 @@ export type PingRequest = {
 export type FactMessage = TransferMessage | MintMessage | BurnMessage | SeizeMessage | TradeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage
 
 /** A message of the tape. */
-export type Update = TransferMessage | MintMessage | BurnMessage | SeizeMessage | TradeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | VenueMessage | SessionMessage
+export type Update = TransferMessage | MintMessage | BurnMessage | SeizeMessage | TradeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | VenueMessage | BarMessage | SessionMessage
 
 /** A message of a connection. */
 export type Notice = HelloMessage | SubscribedMessage | UnsubscribedMessage | SnapshotMessage | LiveMessage | HeartbeatMessage | GapMessage | ErrorMessage | ByeMessage | PongMessage

@@ -1,19 +1,19 @@
 // The names of stocktape.v1 that a client must know, made from the tables of the relay.
 
 /** The messages of the tape. A newer relay may send others, which a client ignores. */
-export const updateTypes: readonly string[] = /* @__PURE__ */ 'transfer mint burn seize trade approval multiplier pause action token log nav retract amend seal hole finality status quote venue session'.split(' ')
+export const updateTypes: readonly string[] = /* @__PURE__ */ 'transfer mint burn seize trade approval multiplier pause action token log nav retract amend seal hole finality status quote venue bar session'.split(' ')
 
 /** The types that a listener receives only if it names them. */
-export const namedTypes: readonly string[] = /* @__PURE__ */ 'approval log'.split(' ')
+export const namedTypes: readonly string[] = /* @__PURE__ */ 'approval log bar'.split(' ')
 
 /** The types that tell what became of a fact: a listener that did not name them receives those of its facts. */
 export const followingTypes: readonly string[] = /* @__PURE__ */ 'retract amend seal'.split(' ')
 
 /** The types that make up the state of the tokens and of the relay. */
-export const stateTypes: readonly string[] = /* @__PURE__ */ 'multiplier pause token nav hole finality status quote venue session'.split(' ')
+export const stateTypes: readonly string[] = /* @__PURE__ */ 'multiplier pause token nav hole finality status quote venue bar session'.split(' ')
 
 /** The types that are repeated all the time; the next message replaces the one before. */
-export const readingTypes: readonly string[] = /* @__PURE__ */ 'nav finality quote'.split(' ')
+export const readingTypes: readonly string[] = /* @__PURE__ */ 'nav finality quote bar'.split(' ')
 
 /** Only facts that pass these filters. A stream with one of them has no chains of `prev`. */
 export type ValueFilters = {

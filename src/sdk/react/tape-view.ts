@@ -99,7 +99,7 @@ function dataOf<Type extends Update['type']>(
       const isSelected =
         !keys ||
         // The value of a fact may have changed since this update, by an amend.
-        ('shares' in update
+        ('shares' in update && 'key' in update
           ? keys.has(update.key) && hasValues(update)
           : followed.length === 0 || followed.some((key) => keys.has(key)))
       const isOfPools = update.type !== 'quote' || isOf(pools, [update.venue.pool])

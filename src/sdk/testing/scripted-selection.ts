@@ -48,7 +48,7 @@ export class ScriptedSelection {
   #matches(message: Update | AmendMessage['update']): boolean {
     if (this.types && !this.types.includes(message.type)) return false
     if (message.type === 'trade' || message.type === 'quote') if (!this.#isListed('pools', [message.venue.pool])) return false
-    if (!('shares' in message)) return true
+    if (!('shares' in message && 'key' in message)) return true
     const [value, parties] =
       message.type === 'trade'
         ? [message.currency_amount, [message.sender, message.recipient]]

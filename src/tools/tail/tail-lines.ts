@@ -44,7 +44,7 @@ export class TailLines {
       const movement = this.#movements.get(item.key)
       return this.#paint('red', `${text.replace('retracted', 'RETRACTED')}${movement ? `; takes back ${movement}` : ''}`)
     }
-    if ('shares' in item) this.#movements.set(item.key, amountText(item))
+    if ('shares' in item && 'key' in item) this.#movements.set(item.key, amountText(item))
     return this.#coloured(item.type, text)
   }
 

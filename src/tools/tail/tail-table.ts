@@ -75,7 +75,7 @@ export async function runTailTable(stream: Updates<StreamItem>, onItem: (item: S
 }
 
 function addTo(recent: Map<string, Row>, item: StreamItem): void {
-  if ('shares' in item) {
+  if ('shares' in item && 'key' in item) {
     const { key, time, symbol, type, stage } = item
     recent.set(key, { time, stage, text: `${symbol.padEnd(8)} ${type.padEnd(9)} ${amountText(item)}` })
   }

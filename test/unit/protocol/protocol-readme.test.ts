@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { closeCodes } from '../../../src/protocol/close-codes.ts'
 import { examples, examplesOf, readme } from '../../../src/protocol/contract-examples.ts'
-import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../../../src/protocol/decimal.ts'
+import { amountOf, parseDecimal, referenceValueOf, sharesOf, unitPriceOf } from '../../../src/protocol/decimal.ts'
 import { formatKey } from '../../../src/protocol/fields.ts'
 import { Notice } from '../../../src/protocol/notices.ts'
 import { Request } from '../../../src/protocol/requests.ts'
@@ -103,10 +103,19 @@ describe('the numbers of the examples', () => {
 
   it("contain the age of a NAV at the message's time", () => {
     for (const update of updates) {
-      if (!('nav' in update) || update.nav.updated_at === null) continue
+      // The NAV of a bar is that of its last trade.
+      if (!('nav' in update) || update.nav.updated_at === null || update.type === 'bar') continue
       const ageMs = Date.parse(update.time) - Date.parse(update.nav.updated_at)
       expect(update.nav.age_s).toBe(Math.floor(ageMs / 1_000))
     }
+  })
+
+  it('contain the sums and the NAV of the trades of a bar', () => {
+    const [bar, trade] = ['bar', 'trade'].map((type) => updates.find((update) => update.type === type))
+    if (bar?.type !== 'bar' || trade?.type !== 'trade') throw new Error('an example is missing')
+    const [currency, volume] = [bar.currency_volume, bar.volume].map((text) => parseDecimal(text))
+    expect(currency && volume && unitPriceOf(currency, volume)).toBe(bar.vwap)
+    expect([bar.close, bar.buy_volume, bar.basis_bps, bar.nav]).toEqual([trade.price, trade.amount, trade.basis_bps, trade.nav])
   })
 
   it('contain the count and the digest of the keys of a seal', () => {

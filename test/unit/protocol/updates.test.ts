@@ -16,8 +16,8 @@ describe('the schemas of the tape', () => {
     expect(Object.keys(schema.shape)).toEqual(expect.arrayContaining([...content]))
   })
 
-  it('default to all types but approval and log', () => {
-    expect(updateTypes.filter((type) => !defaultTypes.includes(type))).toEqual(['approval', 'log'])
+  it('default to all types but approval, log and bar', () => {
+    expect(updateTypes.filter((type) => !defaultTypes.includes(type))).toEqual(['approval', 'log', 'bar'])
   })
 
   it('have four movement types', () => {
