@@ -95,7 +95,7 @@ async function open(logs: number) {
     }
     const entries = await tape.append(drafts[what](), notes)
     await takeLongest()
-    for (const deliver of followers) deliver(entries, notes, Number.POSITIVE_INFINITY)
+    for (const deliver of followers) deliver(entries, notes, Number.POSITIVE_INFINITY, [])
     while (live.context.hub.deliveredSeq < tape.end()) await nextTurn()
     return takeLongest()
   }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { parseJson } from '../../lib/safe-json.ts'
 import { parsePosition } from '../../protocol/position.ts'
 import { Update } from '../../protocol/updates.ts'
+import { BarRow, isReadableRow } from './bars/bar-row.ts'
 import { isReadableNote, Notes } from './notes.ts'
 import { SEQ_BOUND } from './runs.ts'
 import type { Entry } from './tape.ts'
@@ -26,6 +27,7 @@ const Header = z.object({
   first: Seq,
   count: z.int().min(0),
   notes: z.record(z.string(), z.unknown()),
+  bars: z.array(BarRow).readonly(),
   keepAfter: z.number().nullable(),
   /** Last number of each token and type; null unless the batch is a checkpoint, whose `notes` are all notes of the tape. */
   lastSeqs: z
@@ -41,18 +43,19 @@ const Versioned = Header.pick({ version: true })
 export type BatchMessage = Readonly<Omit<z.infer<typeof Header>, 'version' | 'count'>> & { readonly texts: readonly string[] }
 
 /** Returns the message of a batch that follows what the store contains. */
-export const batchMessageOf = (store: TapeStore, { entries, notes, keepAfter }: NumberedBatch): BatchMessage => ({
+export const batchMessageOf = (store: TapeStore, { entries, notes, bars = [], keepAfter }: NumberedBatch): BatchMessage => ({
   ...{ epoch: store.epoch, epochBeganAt: store.epochBeganAt, after: store.end() },
   first: entries[0]?.seq ?? 0,
   texts: entries.map(({ text }) => text),
   notes: Object.fromEntries(notes),
+  bars,
   keepAfter: Number.isFinite(keepAfter) ? keepAfter : null,
   ...{ lastSeqs: null, resigns: false },
 })
 
 /** Returns a batch that the store can write. `entries` are its updates, or those of them that the store lacks. */
-export const numberedBatchOf = ({ notes, keepAfter }: BatchMessage, entries: readonly Entry[]): NumberedBatch => ({
-  entries,
+export const numberedBatchOf = ({ notes, bars, keepAfter }: BatchMessage, entries: readonly Entry[]): NumberedBatch => ({
+  ...{ entries, bars },
   notes: new Notes(notes),
   keepAfter: keepAfter ?? Number.POSITIVE_INFINITY,
 })
@@ -86,7 +89,7 @@ export function readMessage(bytes: Uint8Array): ReadableBatch | UnreadableMessag
   try {
     const batch = decodeBatch(bytes)
     const entries = batch && checkedEntriesOf(batch)
-    if (batch && entries && areReadable(batch.notes)) return { batch, entries }
+    if (batch && entries && areReadable(batch.notes) && batch.bars.every(isReadableRow)) return { batch, entries }
     const { version = SCHEMA_VERSION } = Versioned.safeParse(parseJson(splitHead(bytes)[0])).data ?? {}
     return { batch: null, otherVersion: version === SCHEMA_VERSION ? null : version }
   } catch {

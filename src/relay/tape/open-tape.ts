@@ -57,12 +57,12 @@ async function openOverNats(inputs: TapeInputs, natsUrl: readonly string[]): Pro
     nats: { ...config.tape, natsUrl },
   })
   metrics.leads.measureBy(() => (writer.isLeading ? 1 : 0))
-  metrics.natsConnected.measureBy(() => (stream.isConnected ? 1 : 0))
+  metrics.natsConnected.measureBy(() => (stream.link.isConnected ? 1 : 0))
   metrics.natsLag.measureBy(() => copy.lag)
   const peers: TapePeers = {
     leadership: writer.leadership,
-    send: (bytes) => stream.send(PEER_LOGS, bytes),
-    listen: (receive) => stream.listen(PEER_LOGS, receive),
+    send: (bytes) => stream.link.send(PEER_LOGS, bytes),
+    listen: (receive) => stream.link.listen(PEER_LOGS, receive),
   }
   return { tape: copy.store, shared: copy, close, ...(mayLead ? { writer, peers } : { writer: null, peers: null }) }
 }

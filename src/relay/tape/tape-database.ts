@@ -6,7 +6,7 @@ import type { WriteLine } from '../log-lines.ts'
 import { TapeError } from './tape.ts'
 
 /** Version of the tables and of the JSON in notes. Raise it with every change of them: an older tape is refused, not migrated. */
-export const SCHEMA_VERSION = 6
+export const SCHEMA_VERSION = 7
 
 export const TAPE_FILE_NAME = 'tape.sqlite'
 
@@ -19,6 +19,10 @@ const settingsSql = `
 /** Times never decrease with growing numbers. See `tape-tables.ts` for subjects. */
 export const TAPE_COLUMNS =
   '(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER) STRICT'
+
+/** The minutes of each token. See `bars/bar-row.ts` for the text. */
+export const BARS_COLUMNS =
+  '(address TEXT NOT NULL, start INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (address, start)) STRICT, WITHOUT ROWID'
 
 export const tableColumns: Readonly<Record<string, string>> = {
   last_seqs: '(address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)) STRICT, WITHOUT ROWID',
@@ -34,6 +38,7 @@ const createSql = `
   BEGIN IMMEDIATE;
   CREATE TABLE tape ${TAPE_COLUMNS};
   CREATE INDEX tape_subject ON tape (subject) WHERE subject IS NOT NULL;
+  CREATE TABLE bars ${BARS_COLUMNS};
   ${Object.entries(tableColumns)
     .map(([name, columns]) => `CREATE TABLE ${name} ${columns};`)
     .join('\n  ')}

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Host } from '../host.ts'
 import { TapeError } from './tape.ts'
-import { resultCodeOf, TAPE_COLUMNS, tableColumns, tapeErrorOf } from './tape-database.ts'
+import { BARS_COLUMNS, resultCodeOf, TAPE_COLUMNS, tableColumns, tapeErrorOf } from './tape-database.ts'
 
 /** Limits of the text and number of updates in memory. Beyond them the process ends, and a restart reads the chain again. */
 const [TEXT_BOUND_CHARS, COUNT_BOUND] = [33_554_432, 65_536]
@@ -217,6 +217,16 @@ const openSql = `
   CREATE TEMP TRIGGER add_update INSTEAD OF INSERT ON temp.tape BEGIN
     INSERT INTO new_updates VALUES (NEW.seq, NEW.time, NEW.evictable, NEW.text, NEW.subject);
   END;
+  CREATE TEMP TABLE new_bars ${BARS_COLUMNS};
+  CREATE TEMP VIEW bars AS
+    SELECT * FROM main.bars AS stored
+    WHERE NOT EXISTS (SELECT 1 FROM new_bars WHERE address = stored.address AND start = stored.start)
+    UNION ALL SELECT * FROM new_bars;
+  CREATE TEMP TRIGGER add_bar INSTEAD OF INSERT ON temp.bars BEGIN
+    INSERT OR REPLACE INTO new_bars VALUES (NEW.address, NEW.start, NEW.text);
+  END;
+  -- The file cannot be written: old minutes stay until it can.
+  CREATE TEMP TRIGGER keep_bar INSTEAD OF DELETE ON temp.bars BEGIN SELECT 1; END;
   ${smallTables.map((name) => `CREATE TEMP TABLE ${name} ${tableColumns[name]}; INSERT INTO temp.${name} SELECT * FROM main.${name};`).join('\n  ')}
   COMMIT;
 `
@@ -224,6 +234,7 @@ const openSql = `
 const moveSql = `
   BEGIN IMMEDIATE;
   INSERT INTO main.tape SELECT * FROM new_updates;
+  INSERT OR REPLACE INTO main.bars SELECT * FROM new_bars;
   ${smallTables.map((name) => `DELETE FROM main.${name}; INSERT INTO main.${name} SELECT * FROM temp.${name};`).join('\n  ')}
   COMMIT;
 `
@@ -232,6 +243,8 @@ const closeSql = `
   BEGIN;
   DROP VIEW temp.tape;
   DROP TABLE temp.new_updates;
+  DROP VIEW temp.bars;
+  DROP TABLE temp.new_bars;
   ${smallTables.map((name) => `DROP TABLE temp.${name};`).join('\n  ')}
   COMMIT;
 `

@@ -1,8 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { Hex } from '../../lib/hex.ts'
 import { clockStepsMs } from '../../lib/steady-clock.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'
 import type { Host } from '../host.ts'
+import { type BarRange, type BarRow, type MinuteBar, minuteBarOf } from './bars/bar-row.ts'
+import { BarTable } from './bars/bar-table.ts'
 import { Eviction, type EvictionBounds, type EvictionState } from './eviction.ts'
 import { TapeIndex } from './index/tape-index.ts'
 import { type ChannelSeqs, LastSeqs, SeqMap } from './last-seqs.ts'
@@ -37,6 +40,8 @@ export type TapeStoreOptions = EvictionBounds &
   Partial<Pick<Host, 'wallTime' | 'log'>> & {
     /** A folder, or `:memory:` for a tape that is gone when it closes. */
     readonly dataDir: string
+    /** Without it, bars are never deleted. */
+    readonly barsRetentionMs?: number
     readonly onCommit?: (seconds: number) => void
     /** Place after which the tape in a new file begins; by default, the number 0 of a new epoch. */
     readonly origin?: TapeOrigin | null
@@ -48,6 +53,7 @@ export type TapeStoreOptions = EvictionBounds &
 export type NumberedBatch = {
   readonly entries: readonly Entry[]
   readonly notes: Notes
+  readonly bars?: readonly BarRow[]
   readonly keepAfter: number
   /** Notes of this process, which are not delivered. */
   readonly ownNotes?: Notes
@@ -86,6 +92,7 @@ export class TapeStore implements Tape {
   readonly #options: TapeStoreOptions
   readonly #file: TapeFile
   readonly #tables: TapeTables
+  readonly #bars: BarTable
   readonly #followers = new Set<Follower>()
   readonly #lastSeqs: LastSeqs
   readonly #eviction: Eviction
@@ -102,6 +109,7 @@ export class TapeStore implements Tape {
     this.#options = options
     this.#file = new TapeFile(database, options)
     this.#tables = new TapeTables(database)
+    this.#bars = new BarTable(database, options.barsRetentionMs ?? Number.MAX_SAFE_INTEGER)
     this.#clockStepsMs = () => clockStepsMs(this.#wallTime, options.now)
     const saved = readMeta(database)
     this.#isNew = saved === null
@@ -178,6 +186,24 @@ export class TapeStore implements Tape {
     return this.#tables.readTexts(after, limit)
   }
 
+  readBars(address: Hex, range: BarRange): readonly MinuteBar[] {
+    return this.#bars.read(address, range).map(minuteBarOf)
+  }
+
+  /** Writes minutes of another copy of the tape, if they are newer. */
+  mergeBars(rows: readonly BarRow[]): void {
+    if (rows.length > 0) this.#file.transaction(() => this.#bars.merge(rows))
+  }
+
+  /** Returns the minutes of a token in a range as they are stored. */
+  barRows(address: Hex, since: number, until: number, range: Partial<BarRange> = {}): readonly BarRow[] {
+    return this.#bars.read(address, { since, until, order: 'asc', limit: until - since, ...range })
+  }
+
+  get newestMinutes(): ReadonlyMap<Hex, number> {
+    return this.#bars.newest
+  }
+
   find(subject: TapeSubject): readonly Entry[] {
     return this.#tables.find(subject)
   }
@@ -221,7 +247,7 @@ export class TapeStore implements Tape {
 
   /** Writes a batch in one transaction, then delivers it to the followers. */
   write(batch: NumberedBatch): void {
-    const { entries, notes, ownNotes = new Notes(), keepAfter } = batch
+    const { entries, notes, bars = [], ownNotes = new Notes(), keepAfter } = batch
     this.#file.prepare()
     const startedAt = performance.now()
     const { state, evicted, seqs, savedEnd } = this.#file.transaction(() => this.#writeTables(batch))
@@ -231,7 +257,7 @@ export class TapeStore implements Tape {
     this.notes.merge(notes)
     this.notes.merge(ownNotes)
     this.#index.adopt(entries, evicted, state.eviction.oldest)
-    for (const deliver of this.#followers) deliver(entries, notes, keepAfter)
+    for (const deliver of this.#followers) deliver(entries, notes, keepAfter, bars)
     this.#file.onCommit(
       entries.length,
       entries.reduce((sum, { text }) => sum + text.length, 0),
@@ -254,7 +280,7 @@ export class TapeStore implements Tape {
   }
 
   /** Writes a batch to the tables, and returns what that changes in memory. It may run twice, so it changes nothing there. */
-  #writeTables({ entries, notes, keepAfter, ownNotes, lastSeqs = [] }: NumberedBatch) {
+  #writeTables({ entries, notes, bars = [], keepAfter, ownNotes, lastSeqs = [] }: NumberedBatch) {
     const before = this.#state
     const first = entries[0]?.seq ?? 0
     const end = entries.at(-1)?.seq ?? before.end
@@ -264,6 +290,7 @@ export class TapeStore implements Tape {
     const time = this.#tables.writeUpdates(entries, before.time, this.#clockStepsMs())
     this.#tables.writeNotes(notes)
     if (ownNotes) this.#tables.writeNotes(ownNotes)
+    this.#bars.write(bars)
     this.#index.save()
     const added = entries.length
     // A batch without updates evicts too, so old updates are deleted even if no new ones are written.

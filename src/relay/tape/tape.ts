@@ -1,13 +1,14 @@
 import type { Observable } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { Draft, Update, UpdateType } from '../../protocol/updates.ts'
+import type { BarRange, BarRow, MinuteBar } from './bars/bar-row.ts'
 import type { NoteReader, Notes } from './notes.ts'
 
 /** An update with its number, and with the exact text that the tape stores. */
 export type Entry = { readonly seq: number; readonly update: Update; readonly text: string }
 
 /** Called with every batch after it is written. Updates after the number `keepAfter` must not be evicted. */
-export type Follower = (batch: readonly Entry[], notes: Notes, keepAfter: number) => void
+export type Follower = (batch: readonly Entry[], notes: Notes, keepAfter: number, bars: readonly BarRow[]) => void
 
 /** Matches updates of these types, if they are about one of these tokens (null for any) or about all tokens. */
 export type HistoryFilter = {
@@ -65,6 +66,8 @@ export interface Tape {
   read(filter: HistoryFilter, range: SeqRange): FoundEntries
   /** Returns at most `limit` kept updates after a number, oldest first, without parsing them: for readers of the whole tape. */
   readTexts(after: number, limit: number): readonly StoredText[]
+  /** Returns the minutes of a token in a range. They are kept longer than the updates. */
+  readBars(address: Hex, range: BarRange): readonly MinuteBar[]
   /** Returns every kept update of a subject, oldest first. No seal is evicted before the publications that it lists. */
   find(subject: TapeSubject): readonly Entry[]
   /** Estimates, without reading updates, how many match after the number `after`. Stops counting at `countLimit`. */
@@ -79,6 +82,8 @@ export type TapeBatch = {
   readonly first: number
   readonly updates: readonly Draft[]
   readonly notes: Notes
+  /** Minutes that are new or that changed. */
+  readonly bars?: readonly BarRow[]
   /** Updates after this number are not evicted, unless the tape exceeds its limit by 262,144. */
   readonly keepAfter: number
 }

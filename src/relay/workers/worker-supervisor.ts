@@ -107,7 +107,7 @@ class WorkerSupervisor {
     rmSync(this.#folder, { recursive: true, force: true })
     mkdirSync(this.#folder, { recursive: true })
     this.#usage = new UsageFile()
-    writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch({ entries, notes, keepAfter }))
+    writer.tape.follow((entries, notes, keepAfter, bars) => this.#sendBatch({ entries, notes, bars, keepAfter }))
     for (let slot = 1; slot <= this.#options.config.process.workers; slot += 1) this.#fork(slot)
   }
 

@@ -1,35 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { setTimeout as delay } from 'node:timers/promises'
-import {
-  type ConsumerMessages,
-  DeliverPolicy,
-  DiscardPolicy,
-  JetStreamApiError,
-  type JetStreamClient,
-  JetStreamError,
-  type JetStreamManager,
-  type JsMsg,
-  jetstream,
-  jetstreamManager,
-  RetentionPolicy,
-  StorageType,
-} from '@nats-io/jetstream'
-import {
-  connect,
-  credsAuthenticator,
-  headers,
-  type NatsConnection,
-  nanos,
-  PermissionViolationError,
-  RequestError,
-} from '@nats-io/transport-node'
-import { messageOf } from '../../../lib/http-fetch.ts'
+import { type ConsumerMessages, DeliverPolicy, DiscardPolicy, type JsMsg, RetentionPolicy, StorageType } from '@nats-io/jetstream'
+import { headers, nanos } from '@nats-io/transport-node'
 import type { Config } from '../../config/config.ts'
-import type { WriteLine } from '../../log-lines.ts'
+import { isApiError, type NatsLink, REQUEST_TIMEOUT_MS } from './nats-link.ts'
 
-const REQUEST_TIMEOUT_MS = 2_000
-const RECONNECT_MS = 250
-const PING_MS = 2_000
 /** Used instead of the NATS library's defaults, with which a consumer stalls after a restart of the server. */
 const [IDLE_HEARTBEAT_MS, PULL_EXPIRES_MS] = [1_000, 5_000]
 /** Time without message or heartbeat after which this process follows the stream again. The server sends one each second. */
@@ -53,8 +26,7 @@ const MESSAGE_TOO_LARGE = 10_054
 const STREAM_NOT_FOUND = 10_059
 const MESSAGE_NOT_FOUND = 10_037
 
-export type StreamSettings = Pick<Config['tape'], 'natsCredentials' | 'natsReplicas'> & {
-  readonly natsUrl: readonly string[]
+export type StreamSettings = Pick<Config['tape'], 'natsReplicas'> & {
   /** Name of the stream. The subject of its messages is this name in lower case. */
   readonly natsStream: string
   readonly maxAgeMs: number
@@ -77,35 +49,19 @@ export class RefusedError extends Error {}
 /** A stream in NATS JetStream. Reading and storing fail while the server cannot be reached. */
 export class NatsStream {
   readonly #settings: StreamSettings
-  readonly #log: WriteLine
-  #connection: NatsConnection | null = null
-  #isConnected = false
-  #lostAt = 0
-  #isClosed = false
+  readonly link: NatsLink
   /** Limit of the stream on the size of a message, as of the last `extent`. */
   #streamLimitBytes = Number.POSITIVE_INFINITY
-  readonly #connecting: Promise<void>
 
-  constructor(settings: StreamSettings, log: WriteLine) {
+  constructor(settings: StreamSettings, link: NatsLink) {
     this.#settings = settings
-    this.#log = log
-    this.#connecting = this.#connect()
-  }
-
-  get isConnected(): boolean {
-    return this.#isConnected
-  }
-
-  /** Waits for the connection to NATS, at most for this time. Returns whether NATS is connected. */
-  whenConnected(withinMs: number): Promise<boolean> {
-    const timeout = new Promise<void>((resolve) => setTimeout(resolve, withinMs).unref())
-    return Promise.race([this.#connecting, timeout]).then(() => this.#isConnected)
+    this.link = link
   }
 
   /** Returns the first and the last number of the stream; null if there is no stream. */
   async extent(): Promise<StreamExtent | null> {
     try {
-      const { state, config } = await (await this.#manager()).streams.info(this.#settings.natsStream)
+      const { state, config } = await (await this.link.manager()).streams.info(this.#settings.natsStream)
       this.#streamLimitBytes = config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY
       return { first: state.first_seq, last: state.last_seq }
     } catch (failure) {
@@ -118,14 +74,14 @@ export class NatsStream {
   get limitFault(): string | null {
     const limit = this.#messageLimitBytes
     if (limit >= LEAST_LIMIT_BYTES) return null
-    const isOfStream = this.#streamLimitBytes < this.#serverLimitBytes
+    const isOfStream = this.#streamLimitBytes < this.link.limitBytes
     const setting = isOfStream ? `max_msg_size of the stream ${this.#settings.natsStream}` : 'max_payload of NATS'
     return `${setting} is ${limit} bytes, and the tape needs at least ${LEAST_LIMIT_BYTES}: raise it`
   }
 
   async ensure(): Promise<void> {
     const { natsStream: name, natsReplicas, maxAgeMs, maxMessages } = this.#settings
-    const { streams } = await this.#manager()
+    const { streams } = await this.link.manager()
     const limits = {
       max_age: nanos(maxAgeMs),
       max_msgs: maxMessages,
@@ -137,7 +93,7 @@ export class NatsStream {
       if ((await this.extent()) === null) await streams.add({ name, ...config, ...fixed })
       else await streams.update(name, config)
     } catch (failure) {
-      const refusal = this.#refusalOf(failure)
+      const refusal = this.link.refusalOf(failure, this.#subject)
       throw refusal ? new RefusedError(`the settings of the stream ${name}: ${refusal}`) : failure
     }
   }
@@ -145,7 +101,7 @@ export class NatsStream {
   /** Returns a stored message or a part of one; null if the stream has deleted it. */
   async stored(seq: number): Promise<{ readonly id: string; readonly bytes: Uint8Array } | null> {
     try {
-      const message = await (await this.#manager()).streams.getMessage(this.#settings.natsStream, { seq })
+      const message = await (await this.link.manager()).streams.getMessage(this.#settings.natsStream, { seq })
       return message && { id: message.header.get(ID_HEADER), bytes: message.data }
     } catch (failure) {
       if (isApiError(failure, MESSAGE_NOT_FOUND)) return null
@@ -175,12 +131,12 @@ export class NatsStream {
     const options = { headers: partHeaders, timeout: REQUEST_TIMEOUT_MS, retries: 1, msgID: id, expect: { lastSequence: seq } }
     const limit = this.#partBytes
     try {
-      return { seq: (await (await this.#client()).publish(this.#subject, data, options)).seq, id }
+      return { seq: (await (await this.link.client()).publish(this.#subject, data, options)).seq, id }
     } catch (failure) {
       if (isApiError(failure, WRONG_LAST_SEQUENCE)) throw new StreamMovedError(failure.message)
       // If the stream's limit has become lower, the next attempt uses smaller parts.
       if (isApiError(failure, MESSAGE_TOO_LARGE) && (await this.extent()) && this.#partBytes < limit) throw failure
-      const refusal = this.#refusalOf(failure)
+      const refusal = this.link.refusalOf(failure, this.#subject)
       throw refusal ? new RefusedError(refusal) : failure
     }
   }
@@ -191,7 +147,7 @@ export class NatsStream {
    */
   async follow(after: number, receive: (message: StreamMessage) => boolean, signal: AbortSignal): Promise<void> {
     const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }
-    const consumer = await (await this.#client()).consumers.get(this.#settings.natsStream, start)
+    const consumer = await (await this.link.client()).consumers.get(this.#settings.natsStream, start)
     const assembler = new PartAssembler()
     const ended = Promise.withResolvers<void>()
     let isEnded = false
@@ -221,44 +177,8 @@ export class NatsStream {
     }
   }
 
-  /** Sends bytes to every process that listens now, without storing them. Returns false if they are too long for NATS. */
-  send(topic: string, bytes: Uint8Array): boolean {
-    if (!this.#isConnected) return true
-    if (bytes.length > this.#serverLimitBytes) return false
-    this.#connection?.publish(`${this.#subject}.${topic}`, bytes)
-    return true
-  }
-
-  async listen(topic: string, receive: (bytes: Uint8Array) => void): Promise<() => void> {
-    await this.#connecting
-    const subscription = this.#connection?.subscribe(`${this.#subject}.${topic}`, {
-      callback: (failure, message) => {
-        if (!failure) receive(message.data)
-      },
-    })
-    return () => subscription?.unsubscribe()
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true
-    await this.#connection?.close()
-  }
-
-  /** Returns the reason for which NATS refused; null if NATS did not answer. */
-  #refusalOf(failure: unknown): string | null {
-    if (failure instanceof JetStreamError || failure instanceof JetStreamApiError) return failure.message
-    if (!(failure instanceof Error)) return null
-    if (failure.cause instanceof PermissionViolationError) return failure.cause.message
-    const hasNoTaker = failure.cause instanceof RequestError && failure.cause.isNoResponders()
-    return hasNoTaker ? `no stream takes the subject ${this.#subject}, or JetStream is off (no responders)` : null
-  }
-
-  get #serverLimitBytes(): number {
-    return this.#connection?.info?.max_payload ?? Number.POSITIVE_INFINITY
-  }
-
   get #messageLimitBytes(): number {
-    return Math.min(this.#serverLimitBytes, this.#streamLimitBytes)
+    return Math.min(this.link.limitBytes, this.#streamLimitBytes)
   }
 
   get #partBytes(): number {
@@ -267,55 +187,6 @@ export class NatsStream {
 
   get #subject(): string {
     return this.#settings.natsStream.toLowerCase()
-  }
-
-  async #client(): Promise<JetStreamClient> {
-    return jetstream(this.#connected(), { timeout: REQUEST_TIMEOUT_MS })
-  }
-
-  async #manager(): Promise<JetStreamManager> {
-    return jetstreamManager(this.#connected(), { checkAPI: false, timeout: REQUEST_TIMEOUT_MS })
-  }
-
-  #connected(): NatsConnection {
-    if (!this.#connection || !this.#isConnected) throw new Error('NATS is not connected')
-    return this.#connection
-  }
-
-  async #connect(): Promise<void> {
-    while (!this.#isClosed) {
-      try {
-        const connection = await connect({
-          ...serversOf(this.#settings),
-          name: 'stocktape',
-          ...{ timeout: REQUEST_TIMEOUT_MS, pingInterval: PING_MS, maxPingOut: 2 },
-          ...{ maxReconnectAttempts: -1, reconnectTimeWait: RECONNECT_MS, ignoreClusterUpdates: false },
-        })
-        this.#connection = connection
-        this.#isConnected = true
-        this.#log('nats_connected', { server: connection.getServer() })
-        void this.#watch(connection)
-        if (this.#isClosed) await connection.close()
-        return
-      } catch (failure) {
-        this.#log('nats_unreachable', { reason: messageOf(failure) })
-        await delay(RECONNECT_MS)
-      }
-    }
-  }
-
-  async #watch(connection: NatsConnection): Promise<void> {
-    for await (const { type } of connection.status()) {
-      if (type === 'disconnect' || type === 'staleConnection') {
-        if (this.#isConnected && !this.#isClosed) this.#log('nats_lost', { server: connection.getServer() })
-        if (this.#isConnected) this.#lostAt = performance.now()
-        this.#isConnected = false
-      }
-      if (type !== 'reconnect') continue
-      const after_ms = Math.round(performance.now() - this.#lostAt)
-      if (!this.#isConnected) this.#log('nats_back', { server: connection.getServer(), after_ms })
-      this.#isConnected = true
-    }
   }
 }
 
@@ -328,19 +199,6 @@ async function watchStatus(messages: ConsumerMessages, onHeard: () => void, end:
     else if (!inProgress.has(type)) end()
   }
   end()
-}
-
-/** Returns the servers and their credentials. The NATS library itself reads only the address from a URL. */
-function serversOf({ natsUrl, natsCredentials }: StreamSettings) {
-  const parsed = natsUrl.map((url) => new URL(url))
-  const { username = '', password = '' } = parsed.find((url) => url.username !== '') ?? {}
-  const user = decodeURIComponent(username)
-  return {
-    servers: parsed.map(({ host }) => host),
-    ...(parsed.some(({ protocol }) => protocol === 'tls:') && { tls: {} }),
-    ...(user !== '' && (password === '' ? { token: user } : { user, pass: decodeURIComponent(password) })),
-    ...(natsCredentials && { authenticator: credsAuthenticator(readFileSync(natsCredentials)) }),
-  }
 }
 
 /** Joins the parts of messages. A message that lacks a part is dropped. */
@@ -370,6 +228,3 @@ class PartAssembler {
     this.#bytes = 0
   }
 }
-
-const isApiError = (failure: unknown, code: number): failure is JetStreamApiError =>
-  failure instanceof JetStreamApiError && failure.code === code

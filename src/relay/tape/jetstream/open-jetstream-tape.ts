@@ -2,6 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../../lib/http-fetch.ts'
 import { decodeBatch, readMessage } from '../batch-message.ts'
 import { TapeError } from '../tape.ts'
+import { BarCopy } from './bar-copy.ts'
+import { BarStream } from './bar-stream.ts'
+import { type LinkSettings, NatsLink } from './nats-link.ts'
 import { NatsStream, RefusedError, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
 import { StreamCopy, type StreamCopyOptions } from './stream-copy.ts'
 import { RENEW_MS, StreamWriter } from './stream-writer.ts'
@@ -17,11 +20,13 @@ const [CHECKPOINT_TOPIC, ASK_MS] = ['checkpoint', 1_000]
 const CHECKPOINT_WAIT_MS = 5_000
 /** Factor and addition by which the stream keeps messages longer than the tape does, so that it always contains a checkpoint. */
 const [EXTRA_AGE_PART, EXTRA_AGE_MS] = [1.25, 900_000]
+/** How long the stream keeps bars if the settings do not say it: 400 days. */
+const DEFAULT_BARS_MS = 34_560_000_000
 /** Interval of the check whether updates arrive. */
 const CUT_CHECK_MS = 1_000
 
 type Options = Omit<StreamCopyOptions, 'origin' | 'stream'> & {
-  readonly nats: Pick<StreamSettings, 'natsUrl' | 'natsCredentials' | 'natsStream' | 'natsReplicas'>
+  readonly nats: Pick<StreamSettings & LinkSettings, 'natsUrl' | 'natsCredentials' | 'natsStream' | 'natsReplicas'>
   readonly mayLead: boolean
   /** Called when the tape does not continue the stream. The tape has to be closed and opened again. */
   readonly onReset: (why: string) => void
@@ -38,18 +43,21 @@ type Parts = {
 
 /** Connects to NATS, and reads the stream into the file of this process. If NATS does not answer, only the file is read. */
 export async function openJetStreamTape(options: Options) {
-  const { nats, tapeRetentionMs, tapeMaxMessages, log } = options
+  const { nats, tapeRetentionMs, tapeMaxMessages, barsRetentionMs = DEFAULT_BARS_MS, log } = options
   const maxAgeMs = Math.ceil(tapeRetentionMs * EXTRA_AGE_PART) + EXTRA_AGE_MS
   const maxMessages = 2 * tapeMaxMessages + Math.ceil(maxAgeMs / RENEW_MS)
-  const stream = new NatsStream({ ...nats, maxAgeMs, maxMessages }, log)
+  const link = new NatsLink({ ...nats, topicPrefix: nats.natsStream.toLowerCase() }, log)
+  const stream = new NatsStream({ ...nats, maxAgeMs, maxMessages }, link)
   const copy = new StreamCopy({ ...options, stream })
   const writer = new StreamWriter({ ...options, stream, copy })
   const closing = new AbortController()
   const parts = { stream, copy, writer, closing: closing.signal, options }
+  const bars = new BarCopy(new BarStream({ ...nats, barsRetentionMs }, link), () => copy.store, { log, closing: closing.signal })
   const closeAll = async () => {
     closing.abort()
     await writer.close()
-    await stream.close()
+    await bars.close()
+    await stream.link.close()
     copy.store.close()
   }
   let closed: Promise<void> | null = null
@@ -58,17 +66,25 @@ export async function openJetStreamTape(options: Options) {
     return closed
   }
   try {
-    if (await stream.whenConnected(CONNECT_WAIT_MS))
+    if (await stream.link.whenConnected(CONNECT_WAIT_MS))
       await synchronize(parts).catch((failure: unknown) => {
         if (failure instanceof TapeError) throw failure
         log('nats_silent', { reason: messageOf(failure) })
       })
+    followBars(parts, bars)
     void follow(parts)
     return { stream, copy, writer, close }
   } catch (failure) {
     await close()
     throw failure
   }
+}
+
+/** Writes the bars of each batch to their own stream while this process leads, and reads those that a new file lacks. */
+function followBars({ copy, writer }: Parts, bars: BarCopy): void {
+  writer.onLead = (isLeading) => bars.setLeading(isLeading)
+  copy.onBars = (rows) => bars.onRows(rows)
+  if (!copy.point.hasBars) void bars.readAll(() => copy.completeBars())
 }
 
 async function synchronize(parts: Parts): Promise<void> {
@@ -107,7 +123,7 @@ async function waitForCheckpoint(parts: Parts): Promise<void> {
 const isWhole = ({ point: { seq, id, isComplete } }: StreamCopy, { last }: StreamExtent): boolean =>
   isComplete && (id !== '' || seq === last)
 
-const askForCheckpoint = (stream: NatsStream): void => void stream.send(CHECKPOINT_TOPIC, new Uint8Array())
+const askForCheckpoint = (stream: NatsStream): void => void stream.link.send(CHECKPOINT_TOPIC, new Uint8Array())
 
 /** Creates or updates the stream. If NATS refuses its settings, the tape reports the refusal and still reads the stream. */
 async function ensure(stream: NatsStream, copy: StreamCopy): Promise<void> {
@@ -161,7 +177,7 @@ async function follow(parts: Parts): Promise<void> {
     const apply = () => void applyForLead(parts, reset.resolve)
     apply()
     timers.push(setInterval(apply, LEASE_CHECK_MS))
-    void stream.listen(CHECKPOINT_TOPIC, () => writer.offerCheckpoint()).catch(() => {})
+    void stream.link.listen(CHECKPOINT_TOPIC, () => writer.offerCheckpoint()).catch(() => {})
   }
   closing.addEventListener('abort', () => timers.forEach(clearInterval))
   while (!closing.aborted) {
@@ -190,7 +206,7 @@ async function followOnce({ stream, copy, closing, options: { mayLead } }: Parts
 }
 
 async function applyForLead({ stream, copy, writer }: Parts, reset: (why: string) => void): Promise<void> {
-  if (!stream.isConnected || copy.leaderlessMs < LEASE_MS) return
+  if (!stream.link.isConnected || copy.leaderlessMs < LEASE_MS) return
   // No leader has answered the requests for a checkpoint. After the reset, this process begins a new epoch.
   if (!copy.point.isComplete && copy.leaderlessMs > CHECKPOINT_WAIT_MS) reset('no ingester is heard that has the tape')
   // If NATS cannot be reached, the next check tries again.

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Host } from '../../host.ts'
+import type { BarRow } from '../bars/bar-row.ts'
 import { type BatchMessage, batchMessageOf, numberedBatchOf, type ReadableBatch, readMessage } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { type Entry, REACH_BOUND_MS, type SharedTapeLink } from '../tape.ts'
@@ -19,6 +20,8 @@ type StreamPoint = StreamPlace & {
   readonly isComplete: boolean
   /** Whether the message is the last one of a leader that stops. */
   readonly hasResigned: boolean
+  /** Whether the store has the bars that were written before its first message. */
+  readonly hasBars: boolean
 }
 
 const pointNote = defineNote<StreamPoint>('stream-point')
@@ -50,11 +53,13 @@ export class StreamCopy implements SharedTapeLink {
   #nextAnswer: Promise<number | null> | null = null
   /** Called with the id of each batch before it is written. */
   onBatch: (id: string) => void = () => {}
+  /** Called with the minutes of each batch after it is written. */
+  onBars: (bars: readonly BarRow[]) => void = () => {}
 
   constructor(options: StreamCopyOptions) {
     this.#options = options
     this.#store = this.#open(options.origin ?? null)
-    this.#point = this.#store.notes.note(pointNote) ?? { seq: 0, id: '', isComplete: true, hasResigned: true }
+    this.#point = this.#store.notes.note(pointNote) ?? { seq: 0, id: '', isComplete: true, hasResigned: true, hasBars: false }
     this.#seenSeq = this.#point.seq
     this.#heardAt = options.uptime()
   }
@@ -68,6 +73,11 @@ export class StreamCopy implements SharedTapeLink {
     return this.#point
   }
 
+  /** Records that the store has all bars. The next batch writes it. */
+  completeBars(): void {
+    this.#point = { ...this.#point, hasBars: true }
+  }
+
   get seenSeq(): number {
     return this.#seenSeq
   }
@@ -79,7 +89,7 @@ export class StreamCopy implements SharedTapeLink {
     if (dataDir !== ':memory:')
       for (const end of ['', '-wal', '-shm']) rmSync(join(dataDir, `${TAPE_FILE_NAME}${end}`), { force: true })
     this.#store = this.#open(origin)
-    this.#point = { seq, id: '', isComplete: origin === null, hasResigned: origin === null }
+    this.#point = { seq, id: '', isComplete: origin === null, hasResigned: origin === null, hasBars: false }
     this.#seenSeq = seq
     this.#heardAt = this.#options.uptime()
   }
@@ -160,9 +170,9 @@ export class StreamCopy implements SharedTapeLink {
     this.onBatch(id)
     if (this.#refusal !== null) this.#options.log('nats_stores')
     this.#refusal = null
-    const { isComplete } = this.#point
+    const { isComplete, hasBars } = this.#point
     const { lastSeqs } = batch
-    this.#point = { seq, id, isComplete: isComplete || lastSeqs !== null, hasResigned: batch.resigns }
+    this.#point = { seq, id, isComplete: isComplete || lastSeqs !== null, hasResigned: batch.resigns, hasBars }
     this.#seenSeq = Math.max(this.#seenSeq, seq)
     this.#heardAt = this.#options.uptime()
     // A complete store has everything that a checkpoint contains.
@@ -170,13 +180,14 @@ export class StreamCopy implements SharedTapeLink {
     const news = isKnown ? { ...batch, notes: {}, lastSeqs: [] } : batch
     const ownNotes = new Notes().set(pointNote, this.#point)
     this.#store.write({ ...numberedBatchOf(news, entries), ownNotes, lastSeqs: news.lastSeqs ?? [] })
+    this.onBars(batch.bars)
     return true
   }
 
   /** A batch with everything that a new copy needs besides the updates after this moment. */
   get checkpoint(): BatchMessage {
     const notes = new Notes(Object.fromEntries(this.#store.notes)).set(pointNote, null)
-    const batch = { entries: [], notes, keepAfter: Number.POSITIVE_INFINITY }
+    const batch = { entries: [], notes, bars: [], keepAfter: Number.POSITIVE_INFINITY }
     return { ...batchMessageOf(this.#store, batch), lastSeqs: this.#store.lastSeqs }
   }
 

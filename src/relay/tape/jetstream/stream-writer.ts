@@ -42,6 +42,8 @@ export class StreamWriter implements TapeWriter {
   readonly #options: Options
   /** Whether this process leads: now, and at every change. */
   readonly leadership = new BehaviorSubject(false)
+  /** Called when this process begins or ceases to lead. */
+  onLead: (isLeading: boolean) => void = () => {}
   /** Begins the ids of the messages of this process. */
   readonly #writerId = randomBytes(WRITER_ID_BYTES).toString('hex')
   #isClosing = false
@@ -96,6 +98,7 @@ export class StreamWriter implements TapeWriter {
     this.#writing = this.#writeQueue(this.#term)
     log('leads')
     copy.expectLeader()
+    this.onLead(true)
     this.leadership.next(true)
   }
 
@@ -158,8 +161,9 @@ export class StreamWriter implements TapeWriter {
     try {
       const entries = store.number(taken)
       const notes = new Notes(Object.fromEntries(taken.flatMap((batch) => [...batch.notes])))
+      const bars = taken.flatMap((batch) => batch.bars ?? [])
       const keepAfter = Math.min(...taken.map((batch) => batch.keepAfter))
-      const message = { ...batchMessageOf(store, { entries, notes, keepAfter }), resigns }
+      const message = { ...batchMessageOf(store, { entries, notes, bars, keepAfter }), resigns }
       return { message, bytes: encodeBatch(message), entries }
     } catch (failure) {
       for (const { reject } of taken) reject(failure)
@@ -208,7 +212,7 @@ export class StreamWriter implements TapeWriter {
       } catch (failure) {
         if (failure instanceof StreamMovedError) throw failure
         if (failure instanceof RefusedError) copy.onRefusal(failure.message)
-        else if (stream.isConnected) log('nats_silent', { reason: messageOf(failure) })
+        else if (stream.link.isConnected) log('nats_silent', { reason: messageOf(failure) })
         if (term === null || this.#isClosing || term !== this.#term) throw notLeading()
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
@@ -222,6 +226,7 @@ export class StreamWriter implements TapeWriter {
     const why = reason.startsWith('wrong last sequence') ? 'another process has written the tape' : reason
     if (!this.#isClosing) this.#options.log('leads_no_more', { reason: why })
     this.#options.copy.expectLeader()
+    this.onLead(false)
     this.leadership.next(false)
     this.#rejectQueue()
     this.#wake()

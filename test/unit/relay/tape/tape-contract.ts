@@ -1,7 +1,8 @@
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { type Draft, type DraftOf, Update, type UpdateType } from '../../../../src/protocol/updates.ts'
+import { type BarRange, type BarRow, editionOf } from '../../../../src/relay/tape/bars/bar-row.ts'
 import { defineNote, defineNotes, Notes } from '../../../../src/relay/tape/notes.ts'
 import { LOST_BOUND, skippedByTime } from '../../../../src/relay/tape/runs.ts'
 import type { Entry, HistoryFilter, SeqRange } from '../../../../src/relay/tape/tape.ts'
@@ -23,7 +24,12 @@ import {
   transfer,
 } from './update-drafts.ts'
 
-type TapeBounds = { readonly tapeRetentionMs?: number; readonly tapeMaxMessages?: number; readonly openGrowth?: number }
+type TapeBounds = {
+  readonly tapeRetentionMs?: number
+  readonly tapeMaxMessages?: number
+  readonly openGrowth?: number
+  readonly barsRetentionMs?: number
+}
 
 /** A tape in a folder that can be reopened and crashed. */
 type TapeFixture = {
@@ -385,6 +391,42 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       const after = await fixture.crash()
       expect(await all(after)).toHaveLength(3)
       expect(after.notes.note(head)).toBe(1)
+    })
+  })
+
+  describe(`${name}: bars`, () => {
+    const minute = (start: number, edition = 1): BarRow => [apple, start * 60, JSON.stringify([edition, 0, null, 0, []])]
+    const write = (tape: TestTape, ...bars: readonly BarRow[]) =>
+      tape.writer.append({ first: tape.next, updates: [], notes: new Notes(), bars, keepAfter: 0 })
+    const read = (tape: TestTape, range: Partial<BarRange> = {}) =>
+      tape.barRows(apple, 0, 1_000_000, range).map(([, start, text]) => `${start / 60} r${editionOf(text)}`)
+
+    it('are read in a range in both orders, as last written, and by the next run too', async () => {
+      const fixture = await open()
+      await write(fixture.tape, minute(1), minute(2), [tesla, 60, minute(1, 7)[2]])
+      await write(fixture.tape, minute(3), minute(2, 2))
+      for (const next of [async () => fixture.tape, () => fixture.crash()]) {
+        const tape = await next()
+        // A new file reads them while it is in use.
+        await vi.waitFor(() => expect(read(tape)).toEqual(['1 r1', '2 r2', '3 r1']))
+        expect(read(tape, { order: 'desc', limit: 2 })).toEqual(['3 r1', '2 r2'])
+        expect(read(tape, { since: 61, until: 180 })).toEqual(['2 r2'])
+      }
+    })
+
+    it('are those of another copy where these are newer', async () => {
+      const { tape } = await open()
+      await write(tape, minute(1, 2), minute(2, 2))
+      tape.mergeBars([minute(1, 1), minute(2, 10), minute(3, 1)])
+      expect(read(tape)).toEqual(['1 r2', '2 r10', '3 r1'])
+    })
+
+    it('are deleted once they are older than their retention', async () => {
+      const { tape } = await open({ barsRetentionMs: 120_000 })
+      await write(tape, minute(1), minute(2), minute(3))
+      expect(read(tape)).toEqual(['1 r1', '2 r1', '3 r1'])
+      await write(tape, minute(4))
+      expect(read(tape)).toEqual(['2 r1', '3 r1', '4 r1'])
     })
   })
 

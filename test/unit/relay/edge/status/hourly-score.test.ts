@@ -203,7 +203,7 @@ describe('a tape that is read again', () => {
     }
     const entries = await write(first)
     const tracker = await TapeScorer.open({ ...tapeLike(tape), follow }, clock.now)
-    deliverToTracker(entries, new Notes(), Number.POSITIVE_INFINITY)
+    deliverToTracker(entries, new Notes(), Number.POSITIVE_INFINITY, [])
     expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { published: 1 })])
   })
 

@@ -6,16 +6,20 @@ import { DiscardPolicy, jetstreamManager, type StreamConfig } from '@nats-io/jet
 import { connect } from '@nats-io/transport-node'
 import { filter, firstValueFrom } from 'rxjs'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import type { BarRow } from '../../../../../src/relay/tape/bars/bar-row.ts'
 import { encodeBatch } from '../../../../../src/relay/tape/batch-message.ts'
+import { NatsLink } from '../../../../../src/relay/tape/jetstream/nats-link.ts'
 import { NatsStream } from '../../../../../src/relay/tape/jetstream/nats-stream.ts'
 import { openJetStreamTape } from '../../../../../src/relay/tape/jetstream/open-jetstream-tape.ts'
+import { Notes } from '../../../../../src/relay/tape/notes.ts'
 import { NotLeadingError, TapeError } from '../../../../../src/relay/tape/tape.ts'
 import { TapeStore } from '../../../../../src/relay/tape/tape-store.ts'
 import { type TestTape, withWriter } from '../../../../support/local-tape.ts'
 import { hasNats, NatsServer } from '../../../../support/nats-server.ts'
 import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
 import { createOwnFolder, openReopenable, openTestTape, unboundedOptions } from '../test-tape.ts'
-import { oneOfEach, otherLog, transfer } from '../update-drafts.ts'
+import { apple, oneOfEach, otherLog, tesla, transfer } from '../update-drafts.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 
@@ -66,8 +70,9 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
 
   /** Another connection to a stream, without a tape. */
   const openStream = (stream: string) => {
-    const opened = new NatsStream({ ...settingsOf(stream), maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
-    onTestFinished(() => opened.close())
+    const link = new NatsLink({ ...settingsOf(stream), topicPrefix: 'other' }, () => {})
+    const opened = new NatsStream({ ...settingsOf(stream), maxAgeMs: 1e9, maxMessages: 1e6 }, link)
+    onTestFinished(() => link.close())
     return opened
   }
 
@@ -130,9 +135,9 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     const lines: unknown[] = []
     const connect = (user: string) => {
       const settings = settingsOf('T', server.url.replace('//', `//${user}@`))
-      const stream = new NatsStream({ ...settings, maxAgeMs: 60_000, maxMessages: 10 }, (...line) => lines.push(line))
-      onTestFinished(() => stream.close())
-      return stream.whenConnected(1_000)
+      const link = new NatsLink({ ...settings, topicPrefix: 't' }, (...line) => lines.push(line))
+      onTestFinished(() => link.close())
+      return link.whenConnected(1_000)
     }
     expect(await connect(login)).toBe(true)
     expect(lines).toEqual([['nats_connected', expect.anything()]])
@@ -164,9 +169,9 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     onTestFinished(() => connection.close())
     await streams.delete('LOST')
     const other = openStream('LOST')
-    await other.whenConnected(1_000)
+    await other.link.whenConnected(1_000)
     await other.ensure()
-    const batch = { epoch: 'another', epochBeganAt: epochBeganAt + 1, after: 7, first: 0, texts: [], notes: {} }
+    const batch = { epoch: 'another', epochBeganAt: epochBeganAt + 1, after: 7, first: 0, texts: [], notes: {}, bars: [] }
     await other.publish('other.1', encodeBatch({ ...batch, keepAfter: null, lastSeqs: [], resigns: false }), 0)
     const { tape: reopened } = await openProcess('LOST', { dataDir: dir })
     expect([reopened.epoch, reopened.end()]).toEqual(['another', 7])
@@ -184,6 +189,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
       first: 0,
       texts: [],
       notes: {},
+      bars: [],
     }
     const bytes = encodeBatch({ ...batch, keepAfter: null, lastSeqs: null, resigns: false })
     await vi.waitFor(async () => other.publish('other.1', bytes, (await other.extent())?.last ?? 0))
@@ -193,7 +199,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   it('does not take a batch twice, under its own id or another', async () => {
     const { tape, copy } = await openLeader('TWICE')
     const other = openStream('TWICE')
-    await other.whenConnected(1_000)
+    await other.link.whenConnected(1_000)
     await tape.append([transfer({ at: NOON })])
     const { seq, id } = copy.point
     const stored = await other.stored(seq)
@@ -206,6 +212,85 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
       Array.from({ length: (extent?.last ?? 0) - seq + 1 }, async (_, nth) => (await other.stored(seq + nth))?.id),
     )
     expect(ids.filter((one) => one === id || one === 'another.1')).toEqual([id])
+  })
+
+  const startServer = async (config: string) => {
+    const file = join(createOwnFolder(), 'nats.conf')
+    writeFileSync(file, config)
+    const server = await NatsServer.start(['-c', file])
+    onTestFinished(() => server.remove())
+    return { server, file }
+  }
+
+  describe('bars', () => {
+    const DAY_S = 86_400
+    const minuteRow = (address: Hex, day: number, minute: number, edition = 1): BarRow => [
+      address,
+      day * DAY_S + minute * 60,
+      JSON.stringify([edition, edition, null, 1, []]),
+    ]
+    const writeBars = (tape: TestTape, ...bars: readonly BarRow[]) =>
+      tape.writer.append({ first: tape.next, updates: [], notes: new Notes(), bars, keepAfter: 0 })
+    const allBars = (tape: TestTape) => [apple, tesla].flatMap((address) => tape.barRows(address, 0, 100 * DAY_S))
+    const subjectsOf = async (stream: string) => {
+      const connection = await connect({ servers: nats.url.replace('nats://', '') })
+      onTestFinished(() => connection.close())
+      const { streams } = await jetstreamManager(connection)
+      const info = await streams.info(`${stream}_BARS`, { subjects_filter: '>' })
+      return Object.keys(info.state.subjects ?? {}).sort()
+    }
+    const rows = [minuteRow(apple, 1, 3), minuteRow(apple, 1, 5), minuteRow(apple, 2, 0), minuteRow(tesla, 2, 9)]
+
+    it('are one message for each token and day, which a new file has too', async () => {
+      const leader = await openLeader('DAYS')
+      await writeBars(leader.tape, ...rows)
+      await vi.waitFor(async () => expect(await subjectsOf('DAYS')).toHaveLength(3))
+      const revised = minuteRow(apple, 1, 3, 2)
+      await writeBars(leader.tape, revised)
+      expect(await subjectsOf('DAYS')).toEqual([
+        `days_bars.${tesla}.1970-01-03`,
+        `days_bars.${apple}.1970-01-02`,
+        `days_bars.${apple}.1970-01-03`,
+      ])
+      await vi.waitFor(async () => {
+        const { tape } = await openProcess('DAYS', { mayLead: false })
+        await vi.waitFor(() => expect(allBars(tape)).toEqual([revised, ...rows.slice(1)]))
+      })
+    })
+
+    it('of a leader that lost its file are those of the stream and its own', async () => {
+      const first = await openLeader('HALVES')
+      await writeBars(first.tape, ...rows)
+      await vi.waitFor(async () => expect(await subjectsOf('HALVES')).toHaveLength(3))
+      await first.close()
+      const next = await openLeader('HALVES')
+      const own = minuteRow(apple, 1, 8)
+      await writeBars(next.tape, own)
+      const all = [...rows.slice(0, 2), own, ...rows.slice(2)]
+      await vi.waitFor(() => expect(allBars(next.tape)).toEqual(all))
+      await vi.waitFor(async () => {
+        const { tape } = await openProcess('HALVES', { mayLead: false })
+        await vi.waitFor(() => expect(allBars(tape)).toEqual(all))
+      })
+    })
+
+    it('of a day that is too long for a message are in several', async () => {
+      const { server } = await startServer('max_payload: 20000')
+      const leader = await openLeader('LONG', {}, server.url)
+      // Random digits, which no compression makes short.
+      const long = Array.from({ length: 1_000 }, (_, nth): BarRow => {
+        const [address, start] = minuteRow(apple, 1, nth)
+        return [address, start, JSON.stringify([1, 1, randomUUID() + randomUUID(), 1, []])]
+      })
+      await writeBars(leader.tape, ...long)
+      await vi.waitFor(
+        async () => {
+          const { tape } = await openProcess('LONG', { mayLead: false }, server.url)
+          await vi.waitFor(() => expect(allBars(tape)).toEqual(long))
+        },
+        { timeout: 20_000 },
+      )
+    })
   })
 
   it('gives up the lead where too much waits for a server that hangs, and leads again later', async () => {
@@ -227,14 +312,6 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     expect([0, 1_000, 2_000]).toContain(entries.length - 2)
     expect([entries[0], entries.at(-1)]).toEqual([first, next])
   })
-
-  const startServer = async (config: string) => {
-    const file = join(createOwnFolder(), 'nats.conf')
-    writeFileSync(file, config)
-    const server = await NatsServer.start(['-c', file])
-    onTestFinished(() => server.remove())
-    return { server, file }
-  }
 
   const denied = 'authorization { users = [{ user: relay, password: secret, permissions: { publish: { deny: "refused" } } }] }'
   const refused = async (use: (refusing: RefusingStream) => Promise<void>, config = '') => {

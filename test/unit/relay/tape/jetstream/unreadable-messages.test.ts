@@ -11,7 +11,7 @@ const EPOCH = 'epoch1'
 const END = 1_000
 
 const empty: BatchMessage = {
-  ...{ epoch: EPOCH, epochBeganAt: NOON, after: END, first: 0, texts: [], notes: {} },
+  ...{ epoch: EPOCH, epochBeganAt: NOON, after: END, first: 0, texts: [], notes: {}, bars: [] },
   ...{ keepAfter: null, lastSeqs: null, resigns: false },
 }
 const idOf = (seq: number) => `${EPOCH}.${seq}`
