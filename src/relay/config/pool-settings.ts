@@ -21,7 +21,11 @@ export type NamedPool = {
   readonly manager: Hex | null
 }
 
-export type PoolSetting = Omit<NamedPool, 'currency'> & { readonly currency: QuoteToken }
+export type PoolSetting = Omit<NamedPool, 'currency'> & {
+  readonly currency: QuoteToken
+  /** Whether the currency is not the first of QUOTE_TOKENS. Then its trades are in no bar, unless a request names the pool. */
+  readonly isSecondary?: boolean
+}
 
 /** Limit of the decimals of a token, far beyond those of real ones. */
 const DECIMALS_BOUND = 36
@@ -112,7 +116,7 @@ function quoteToken(item: string): QuoteToken {
 export const withCurrencies = (named: readonly NamedPool[], currencies: readonly QuoteToken[]): readonly PoolSetting[] =>
   named.flatMap((one) => {
     const currency = currencyOf(one, currencies)
-    return currency ? [{ ...one, currency }] : []
+    return currency ? [{ ...one, currency, ...(currency !== currencies[0] && { isSecondary: true }) }] : []
   })
 
 export function poolContradictions(named: readonly NamedPool[], currencies: readonly QuoteToken[]): readonly string[] {

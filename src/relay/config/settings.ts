@@ -128,6 +128,7 @@ export const settingGroups = {
   tape: {
     DATA_DIR: optional('directory of the tape, or :memory:; without it ./data, or memory for the built-in chain', nonEmptyText),
     TAPE_RETENTION: setting('30d', 'how long a message stays on the tape', duration(1, 366 * dayMs)),
+    BARS_RETENTION: setting('400d', 'how long bars are kept, whatever the tape keeps', duration(60_000, 3_660 * dayMs)),
     TAPE_MAX_MESSAGES: setting(
       '1000000',
       'limit of messages on the tape, which deletes the oldest beyond it; without it 100000 for the built-in chain in memory',

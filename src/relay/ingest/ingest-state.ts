@@ -15,6 +15,7 @@ import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
 import type { TokenDirectory } from '../tokens/token-directory.ts'
 import type { Venues } from '../tokens/venue.ts'
+import type { BarBook } from './bars/bar-book.ts'
 import type { Ledger } from './facts/ledger.ts'
 
 export type QuoteSettings = {
@@ -84,6 +85,7 @@ export type IngestState = {
   readonly lastTrades: Map<Hex, TradeFields | null>
   readonly changedTrades: Set<Hex>
   readonly changedQuotes: Set<Hex>
+  readonly bars: BarBook
   /** Returns the market session at a time in seconds; null without a calendar. */
   readonly sessionAt: ((seconds: number) => MarketSession) | null
   session: MarketSession | null

@@ -33,7 +33,7 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
     stepsInTurns((batch) => reduce(state, batch)), // no clock, no I/O; it changes `state`; a large batch in parts
     tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),
     tap(onReduced), // names the addresses whose logs are received
-    filter(({ updates, notes }) => updates.length > 0 || notes.size > 0),
+    filter(({ updates, notes, bars }) => updates.length > 0 || notes.size > 0 || bars.length > 0),
     concatMap((batch) => writer.append(batch)),
   )
 }

@@ -14,6 +14,7 @@ import {
   tokenNotes,
   venueNotes,
 } from '../notes/published-notes.ts'
+import type { BarRow } from '../tape/bars/bar-row.ts'
 import { Notes } from '../tape/notes.ts'
 import type { TapeBatch } from '../tape/tape.ts'
 import { listedAddresses } from '../tokens/list/list-diff.ts'
@@ -29,6 +30,9 @@ import {
   applyUnreadList,
   markHole,
 } from './apply-to-tokens.ts'
+import { forgetBlockTimes, observeSettled } from './bars/bar-book.ts'
+import { closeBars, noteBars } from './bars/close-bars.ts'
+import { trackBarTrades } from './bars/track-bars.ts'
 import { type Moment, openMoment } from './batch-values.ts'
 import { advanceAheadBlock, applySession, observeClaimedTime } from './chain-time.ts'
 import { correctMultipliers } from './facts/amend.ts'
@@ -59,7 +63,7 @@ import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
 
 /** The batch that a batch of events writes to the tape, or a part of it. */
-export type Reduction = TapeBatch & {
+export type Reduction = Required<TapeBatch> & {
   readonly counts: LogCounts
   /** Steady time at which the oldest open key was published; null without open keys. */
   readonly oldestOpenAt: number | null
@@ -87,6 +91,8 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
     }
     if (state.chainTime?.timestamp !== chainTime?.timestamp && !isBackfilled(event))
       addOutput(part, state, { publications: applySession(state, moment) }, moment)
+    if ((event.type === 'sealed' || event.type === 'cursor') && !isBackfilled(event))
+      addOutput(part, state, stepOf(closeBars(state, moment)), moment)
   }
   return closePart(part, state, null)
 }
@@ -95,7 +101,7 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
 const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' && event.blocks.every(({ via }) => via === 'backfill')
 
 const openPart = (state: IngestState) => ({
-  before: { ...state },
+  before: { ...state, bars: { ...state.bars } },
   first: state.nextSeq,
   updates: [] as Draft[],
   counts: { repeated: 0, unlisted: 0, unreadable: 0 },
@@ -113,6 +119,7 @@ function addOutput({ updates, counts }: ReductionPart, state: IngestState, outpu
       updates.push(place(one, state.nextSeq, state.epoch))
       state.nextSeq += 1
       trackLastTrade(state, one.draft)
+      trackBarTrades(state, one.draft)
       if (one.draft.type === 'retract' && one.fact?.draft.type === 'trade') {
         const { pool } = one.fact.draft.venue
         forgetQuotedTrades(state, (_, other) => other === pool)
@@ -132,7 +139,9 @@ function draftsAfter(state: IngestState, draft: Draft, moment: Moment): readonly
 function closePart({ before, first, updates, counts }: ReductionPart, state: IngestState, openSeqBefore: number | null): Reduction {
   const { openSeq, oldestOpenAt } = state.ledger
   const keepAfter = openSeqBefore ?? openSeq ?? Number.POSITIVE_INFINITY
-  return { first, updates, notes: takeNotes(before, state), keepAfter, counts, oldestOpenAt }
+  const { rows: bars } = state.bars
+  state.bars.rows = []
+  return { first, updates, notes: takeNotes(before, state, bars), bars, keepAfter, counts, oldestOpenAt }
 }
 
 function* outputsOf(state: IngestState, { updates }: ReductionPart, event: FoldedEvent, moment: Moment): Outputs {
@@ -189,6 +198,7 @@ function applyEvent(state: IngestState, event: EventAtOnce, moment: Moment): Eve
     case 'cursor':
       state.ledger.setSettled(event.cursor.number)
       recordNewestSettled(state, { number: event.cursor.number, timestamp: event.timestamp })
+      observeSettled(state.bars, { number: event.cursor.number, timestamp: event.timestamp })
       return { publications: advanceCursor(state, { ...event, restartCursor: event.cursor }, moment) }
     case 'finality':
       return { publications: applyFinality(state, event, moment) }
@@ -198,6 +208,7 @@ function applyEvent(state: IngestState, event: EventAtOnce, moment: Moment): Eve
       return stepOf(event.isOver ? followAgain(state, event.contract, moment) : refuseVenues(state, event.contract, moment))
     case 'reorg':
       state.ledger.expectReorg()
+      forgetBlockTimes(state.bars, event.from)
       forgetQuotedTrades(state, ({ block }) => block >= event.from)
       if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
       return stepOf([
@@ -218,6 +229,7 @@ function* applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 's
     const late = isPreconfirming || block.via === 'backfill'
     yield* settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
     recordNewestSettled(state, block)
+    observeSettled(state.bars, block)
   }
   advancePosition(state, newest, Number.MAX_SAFE_INTEGER)
   raiseHead(state, { sealed: newest })
@@ -246,7 +258,7 @@ function advanceCursor(
   return advanceAheadBlock(state, moment)
 }
 
-function takeNotes(before: IngestState, state: IngestState): Notes {
+function takeNotes(before: IngestState, state: IngestState, bars: readonly BarRow[]): Notes {
   const { head, status, newestSettled, chainTime, listReadAt, listOrder, feeds, restartCursor, ledger, session } = state
   const notes = new Notes()
   if (head !== before.head) notes.set(headNote, head)
@@ -269,6 +281,7 @@ function takeNotes(before: IngestState, state: IngestState): Notes {
   state.changedTrades.clear()
   if (state.venues !== before.venues) noteVenues(notes, before.venues, state.venues)
   if (session !== before.session) notes.set(sessionNote, { session })
+  noteBars(notes, state.bars, { rows: bars, before: before.bars })
   return notes
 }
 

@@ -28,6 +28,7 @@ import { TokenDirectory } from '../tokens/token-directory.ts'
 import { Decimals } from '../tokens/token-schema.ts'
 import { venuesFrom } from '../tokens/venue.ts'
 import { trackToken } from './apply-to-tokens.ts'
+import { restoreBook } from './bars/close-bars.ts'
 import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
 import { isFact, replaceDraft } from './facts/fact.ts'
 import { Ledger } from './facts/ledger.ts'
@@ -112,6 +113,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     quotedTrades: new Map(),
     lastTrades: new Map([...notes.notes(lastTradeNotes)].map(([address, { trade }]) => [address as Hex, trade])),
     changedTrades: new Set(),
+    bars: restoreBook(notes),
     sessionAt,
     session: notes.note(sessionNote)?.session ?? null,
   }

@@ -54,10 +54,16 @@ export class Ledger implements OpenKeys {
   #settled: number | null = null
   #safe: number | null = null
   #mayGoBack = false
+  #keptFrom = 0
 
   /** Number of the newest settled block. Logs up to it are no longer published as pre-confirmed. */
   get settled(): number | null {
     return this.#settled
+  }
+
+  /** Number of the block from which on facts may still change. */
+  get keptFrom(): number {
+    return [...this.#blocks.keys()].reduce((least, number) => Math.min(least, number), this.#keptFrom)
   }
 
   at(number: number): readonly OpenKey[] {
@@ -287,6 +293,7 @@ export class Ledger implements OpenKeys {
     // If no block is known to be final, a reorg may replace every block within the depth of a rollback.
     const finalBlock = Math.min(this.#safe ?? 0, settled - RECENT_BLOCKS_BOUND)
     const keepAbove = Math.min(keepFrom, Math.max(finalBlock, settled - DEPTH_BOUND_BLOCKS))
+    this.#keptFrom = Math.max(this.#keptFrom, keepAbove)
     for (const [number, block] of this.#blocks) if (number < keepAbove && block.open === 0) this.#forgetBlock(number, block)
   }
 

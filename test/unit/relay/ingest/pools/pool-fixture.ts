@@ -63,6 +63,10 @@ const tell = (update: Update): string => {
       return `retract ${update.fact_type} ${update.reason}`
     case 'amend':
       return `amend ${update.changed.join()}`
+    case 'bar': {
+      const { revision, trades, close, blocks, partial } = update
+      return `bar r${revision} ${trades} at ${close} in ${blocks && `${blocks.first}-${blocks.last}`}${partial === null ? '' : ` partial ${partial}`}`
+    }
     default:
       return update.type
   }

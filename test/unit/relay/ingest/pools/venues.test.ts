@@ -275,7 +275,7 @@ describe('a pool of a manager', () => {
     expect(await next.publish(listEvent(apple()), ofBoth)).toEqual([])
     expect(await next.publish(readOf(moved, reading(324.9)))).toEqual(['dropped from 101 settings'])
     expect(await next.publish(sealed(101, [boughtOfManager({ block: 101 })], ofManager))).toEqual(['seal trade'])
-    expect(await next.publish(sealed(10_000, [], ofManager))).toEqual([])
+    expect(await next.publish(sealed(10_000, [], ofManager))).toEqual(['bar r1 1 at 324.90438933 in 101-101 partial settings'])
     expect(await next.publish(readOf(moved, reading(324.9)))).toEqual(['followed from 10001'])
   })
 })

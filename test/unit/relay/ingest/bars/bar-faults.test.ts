@@ -1,0 +1,62 @@
+import { expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
+import { barFieldsOfMinute } from '../../../../../src/relay/tokens/minute-bars.ts'
+import { APPLE } from '../../tokens/stock-records.ts'
+import {
+  bothReceived,
+  bought,
+  boughtOfManager,
+  everything,
+  MANAGER,
+  managedPool,
+  ofManager,
+  openWith,
+  pool,
+  pushed,
+  read,
+  reading,
+  readOf,
+  received,
+  settingsOf,
+} from '../pools/pool-fixture.ts'
+import { sealedEventOfLogs } from '../reducer-fixture.ts'
+
+const BEGIN_S = 1_795_176_000
+type Ingest = Awaited<ReturnType<typeof openWith>>
+
+/** Seals a block of each minute. */
+const sealed = (
+  block: number,
+  logs: Parameters<typeof sealedEventOfLogs>[1],
+  filters: readonly ReadFilter[] = [{ addresses: everything }],
+) => sealedEventOfLogs(block, logs, { filters, timestamp: BEGIN_S + 60 * (block - 101) })
+
+const barsOf = ({ openedTape: { tape } }: Ingest) =>
+  tape.readBars(APPLE as Hex, { since: 0, until: 1e12, order: 'asc', limit: 100 }).map((row) => barFieldsOfMinute(row, 1))
+
+it('a trade in a pool of another currency is in no bar after a restart either', async () => {
+  const ingest = await openWith({ ...pool, isSecondary: true }, received(APPLE as Hex), read(reading(324.9)), bothReceived)
+  const again = await ingest.restart()
+  await again.publish(pushed({ block: 101 }))
+  await again.publish(sealed(101, [bought({ block: 101 })]))
+  await again.publish(sealed(102, []))
+  expect(barsOf(ingest)).toMatchObject([{ trades: 0, venues: [] }])
+  expect((await ingest.updates()).filter(({ type }) => type === 'bar')).toEqual([])
+})
+
+it('a refused pool that the settings no longer name makes no later bar partial', async () => {
+  const both = [pool, managedPool]
+  const filters = [{ addresses: everything }, ofManager]
+  const ingest = await openWith(pool, received(APPLE as Hex), read(reading(324.9)))
+  const run = await ingest.restart({ worth: settingsOf(...both) })
+  await run.publish(readOf(managedPool, reading(324.9)), { type: 'subscribed', filters })
+  await run.publish(sealed(101, [bought({ block: 101 }), boughtOfManager({ block: 101, index: 1 })], filters))
+  await run.publish({ type: 'refusal', contract: MANAGER, isOver: false })
+  for (const block of [102, 103]) await run.publish(sealed(block, [bought({ block })]))
+  const without = await ingest.restart({ worth: settingsOf(pool) })
+  for (const block of [104, 105, 106, 107]) await without.publish(sealed(block, [bought({ block })]))
+  // The minutes of the blocks beside those without the pool count too.
+  const refused = Array.from({ length: 5 }, () => 'refused')
+  expect(barsOf(ingest).map(({ partial }) => partial)).toEqual([...refused, null])
+})
