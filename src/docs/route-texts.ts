@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { BarsPage, StoredBar } from '../protocol/bars/bars-query.ts'
 import { examplesOf, statusExample } from '../protocol/contract-examples.ts'
 import { EventsPage, OneFact } from '../protocol/history.ts'
 import { type RouteId, routeIds, routes } from '../protocol/routes.ts'
@@ -6,6 +7,7 @@ import { schemaRegistry } from '../protocol/schema-registry.ts'
 import { AccessToken, Health, Readiness, ServiceStatus } from '../protocol/service-status.ts'
 import { Snapshots, TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { ORIGIN } from './snippets.ts'
+import { udfRouteTexts } from './udf-route-texts.ts'
 
 /** Names of headers with their descriptions. */
 type HeaderTexts = Readonly<Record<string, string>>
@@ -90,6 +92,25 @@ const listening = { tag: 'Listen', requestHeaders: resumeHeaders, refusals: [400
 /** Parts of a route's text that are equal for all documents. */
 const documentation = { tag: 'Documentation', requestHeaders: etagRequestHeaders, otherAnswers: [notModified] } as const
 
+const [barMessage] = examplesOf('bar')
+const storedBar = Object.fromEntries(
+  Object.keys(StoredBar.shape).map((name) => [name, name === 'state' ? 'closed' : barMessage?.[name]]),
+)
+
+const barsDescription =
+  'Bars are made of sealed trades and chain time: a minute without a trade has none. A bar of a reorg or of a late trade has another revision. Longer bars are folds of minutes, and are here once their last minute is over, before only with open=true. The ETag stands for the bars; a range whose bars are all final may be kept for a day.'
+const barsAnswer = {
+  requestHeaders: etagRequestHeaders,
+  answer: 'A page of bars, or lines.',
+  content: {
+    ...jsonContent(BarsPage, { as_of: barMessage?.id, interval: '1m', bars: [storedBar], next: null }),
+    'application/x-ndjson': { schema: { $ref: `${SCHEMA_REF_PREFIX}Bar` }, example: `${JSON.stringify(storedBar)}\n` },
+    'text/csv': { schema: { type: 'string' } },
+  },
+  headers: { ETag: 'The version of the bars.' },
+  otherAnswers: [notModified],
+}
+
 const routeTexts: Readonly<Record<RouteId, RouteText>> = {
   tail: {
     ...listening,
@@ -156,6 +177,24 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     refusals: [400, 401, 403, 404],
     curl: `key=$(curl -s '${ORIGIN}/v1/events?types=transfer&limit=1' | grep -o '[0-9]*-0x[0-9a-f]*-[0-9]*' | head -n 1)\ncurl -s "${ORIGIN}/v1/events/$key"`,
   },
+  barsOfOne: {
+    tag: 'Bars',
+    summary: 'Bars of one token: what the trades in its pools make of each minute, hour or day',
+    description: barsDescription,
+    pathParameters: { symbol: { description: 'A symbol, an address, or isin:…', example: 'AAPLc' } },
+    ...barsAnswer,
+    refusals: [400, 401, 403, 404, 429, 503],
+    curl: `curl -s '${ORIGIN}/v1/bars/AAPLc?interval=5m&since=6h'\ncurl -s '${ORIGIN}/v1/bars/AAPLc?interval=1h&format=csv' > AAPLc.csv`,
+  },
+  bars: {
+    tag: 'Bars',
+    summary: 'Bars of several tokens, or of all',
+    description: barsDescription,
+    ...barsAnswer,
+    refusals: [400, 401, 403, 404, 429, 503],
+    curl: `curl -s '${ORIGIN}/v1/bars?symbols=AAPLc,TSLAc&interval=1h&since=1d'`,
+  },
+  ...udfRouteTexts,
   snapshot: {
     tag: 'Tokens',
     summary: 'The state of several tokens, or of all, at one position',

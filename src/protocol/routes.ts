@@ -1,4 +1,6 @@
 import type { z } from 'zod'
+import { BarsOfOneQuery, BarsQuery } from './bars/bars-query.ts'
+import { ChartQuery, MarksQuery, SearchQuery, SymbolQuery } from './bars/udf.ts'
 import { EventsQuery } from './history.ts'
 import { SnapshotQuery, StreamQuery } from './parameters/selection.ts'
 
@@ -19,6 +21,15 @@ const table = {
   socket: { method: 'get', path: '/v1/ws', query: StreamQuery.omit({ format: true, events: true }) },
   events: { method: 'get', path: '/v1/events', query: EventsQuery },
   fact: { method: 'get', path: '/v1/events/{key}' },
+  barsOfOne: { method: 'get', path: '/v1/bars/{symbol}', query: BarsOfOneQuery },
+  bars: { method: 'get', path: '/v1/bars', query: BarsQuery },
+  udfConfig: { method: 'get', path: '/udf/config' },
+  udfTime: { method: 'get', path: '/udf/time' },
+  udfSymbols: { method: 'get', path: '/udf/symbols', query: SymbolQuery },
+  udfSearch: { method: 'get', path: '/udf/search', query: SearchQuery },
+  udfHistory: { method: 'get', path: '/udf/history', query: ChartQuery },
+  udfMarks: { method: 'get', path: '/udf/marks', query: MarksQuery },
+  udfTimescaleMarks: { method: 'get', path: '/udf/timescale_marks', query: MarksQuery },
   snapshot: { method: 'get', path: '/v1/snapshot', query: SnapshotQuery },
   tokens: { method: 'get', path: '/v1/tokenized-stocks' },
   token: { method: 'get', path: '/v1/tokenized-stocks/{selector}' },

@@ -42,12 +42,14 @@ const layers: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['serve.ts'],
   ],
   'relay/chain': [['logs'], ['rpc'], ['blocks'], ['contracts', 'link', 'pools', 'sealed'], ['source']],
-  'relay/edge': [['limits'], ['transport'], ['clients'], ['select'], ['live'], ['history', 'status'], ['http']],
+  'relay/edge': [['limits'], ['transport'], ['clients'], ['select'], ['live'], ['bars', 'history', 'status'], ['http']],
 }
 /** What a room may import from npm or Node, where that is bounded. */
 const allowedPackages: Readonly<Record<string, readonly string[]>> = {
   // It reads the contract page, for the documents and the tools.
   'protocol/contract-examples.ts': ['node:fs'],
+  'protocol/bars/bar-fold.ts': [],
+  'protocol/decimal.ts': [],
   'protocol/key-life.ts': [],
   protocol: ['zod'],
   'sdk/client': [],
@@ -56,7 +58,7 @@ const allowedPackages: Readonly<Record<string, readonly string[]>> = {
   'sdk/testing': ['node:crypto'],
 }
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
-const subscribers = ['relay/relay.ts', 'relay/tape/jetstream/nats-stream.ts', 'sdk', 'board', 'devnet', 'tools']
+const subscribers = ['relay/relay.ts', 'relay/tape/jetstream/nats-link.ts', 'sdk', 'board', 'devnet', 'tools']
 /** The last one prints a program that reads it. */
 const environmentReaders = ['relay/serve.ts', 'tools', 'board/pages/program-for-filter.ts']
 /** Everything else is handed its clocks, so that nothing measures time with a clock that can be set. */

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import { cors } from 'hono/cors'
+import { UDF_PREFIX } from '../../../protocol/bars/udf.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { type RouteId, routeIds, routes } from '../../../protocol/routes.ts'
 import type { Config } from '../../config/config.ts'
@@ -12,6 +13,7 @@ import type { EdgeContext } from '../live/edge-context.ts'
 import { sendRefusal } from '../transport/send-refusal.ts'
 import { EXPOSED_HEADERS } from '../transport/shared-headers.ts'
 import { accessTokenHandlers } from './access-token-handlers.ts'
+import { barExportHandlers, barHandlers } from './bar-handlers.ts'
 import { ASSET_PATTERN, boardHandlers } from './board-handlers.ts'
 import { documentHandlers, type LoadDocuments } from './document-handlers.ts'
 import { authorizedQuery, type Env, type Handlers } from './handler-basics.ts'
@@ -20,6 +22,7 @@ import { type EdgeServer, listen } from './http-server.ts'
 import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
 import { streamHandlers } from './stream-handlers.ts'
 import { tokenHandlers } from './token-handlers.ts'
+import { udfHandlers } from './udf-handlers.ts'
 import type { WebSocketRoute } from './websocket-upgrade.ts'
 
 type PartRoute = 'rpc'
@@ -83,6 +86,7 @@ export function openApp(options: Options): Hono<Env> {
   const first = {
     ...streamHandlers(context),
     ...exportHandlers(context, workQueue),
+    ...barExportHandlers(context, workQueue),
     ...nodeHandlers(context, nodeRoutes),
     ...documentHandlers(loadDocuments),
     ...page,
@@ -90,13 +94,15 @@ export function openApp(options: Options): Hono<Env> {
   const others = {
     ...serviceHandlers({ ...reports, demo: context.demo }),
     ...historyHandlers(context, workQueue),
+    ...barHandlers(context, workQueue),
+    ...udfHandlers(context, workQueue),
     ...accessTokenHandlers(context),
     ...tokenHandlers(context, workQueue, listCacheControl),
   }
   const served = { ...first, ...others } satisfies Handlers<Exclude<RouteId, PartRoute>>
   const servicePaths: readonly string[] = serviceRoutes.map((id) => routes[id].path)
   if (onlyServiceRoutes)
-    app.use('*', async (c, next) => (servicePaths.includes(c.req.path) ? await next() : sendRefusal(c, refusals.onlyIngests)))
+    app.use('*', async (c, next) => (servicePaths.includes(c.req.path) ? await next() : refuse(c, refusals.onlyIngests)))
   register(app, first)
   app.get(ASSET_PATTERN, asset)
   app.use(
@@ -107,20 +113,24 @@ export function openApp(options: Options): Hono<Env> {
       exposeHeaders: [...EXPOSED_HEADERS],
     }),
   )
-  app.use('/v1/*', async (c, next) => {
-    authorizedQuery(c, context)
-    await next()
-  })
+  for (const pattern of ['/v1/*', `${UDF_PREFIX}*`])
+    app.use(pattern, async (c, next) => {
+      authorizedQuery(c, context)
+      await next()
+    })
   register(app, others)
   refuseOtherMethods(app, served)
-  app.notFound((c) => sendRefusal(c, refusals.unknownPath(c.req.path)))
+  app.notFound((c) => refuse(c, refusals.unknownPath(c.req.path)))
   app.onError((failure, c) => {
-    if (failure instanceof Refusal) return sendRefusal(c, failure)
+    if (failure instanceof Refusal) return refuse(c, failure)
     context.log('request_failed', { path: c.req.path, reason: String(failure) })
-    return sendRefusal(c, refusals.internalError)
+    return refuse(c, refusals.internalError)
   })
   return app
 }
+
+const refuse = (c: Context<Env>, refusal: Refusal): Response =>
+  sendRefusal(c, refusal, c.req.path.startsWith(UDF_PREFIX) ? 'udf' : 'json')
 
 function nodeHandlers(context: EdgeContext, nodeRoutes: readonly NodeRoute[]): Partial<Handlers<PartRoute>> {
   return Object.fromEntries(
@@ -143,16 +153,16 @@ function register(app: Hono<Env>, handlers: Partial<Handlers>): void {
 }
 
 function refuseOtherMethods(app: Hono<Env>, served: Partial<Handlers>): void {
-  const refuse = (pattern: string, allow: string, advice = 'use GET.') =>
+  const refuseAt = (pattern: string, allow: string, advice = 'use GET.') =>
     app.all(pattern, (c) => {
       c.header('allow', allow)
-      return sendRefusal(c, refusals.methodNotAllowed(c.req.method, advice))
+      return refuse(c, refusals.methodNotAllowed(c.req.method, advice))
     })
   for (const id of routeIds) {
     const { method, otherMethods } = routes[id]
-    if (served[id]) refuse(patternOf(id), method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS', otherMethods)
+    if (served[id]) refuseAt(patternOf(id), method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS', otherMethods)
   }
-  refuse(ASSET_PATTERN, 'GET, HEAD, OPTIONS')
+  refuseAt(ASSET_PATTERN, 'GET, HEAD, OPTIONS')
 }
 
 /** A path of the table in Hono's syntax. The handler itself reads a suffix after a parameter, such as `.json`. */

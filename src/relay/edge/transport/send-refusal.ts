@@ -4,6 +4,7 @@ import { RequestError } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { printableText } from '../../../lib/text.ts'
+import { udfErrorOf } from '../../../protocol/bars/udf.ts'
 import type { Refusal } from '../../../protocol/refusal.ts'
 import { internalError, unreadableAddress } from '../limits/refusals.ts'
 import { EXPOSED_HEADERS, safetyHeaders } from './shared-headers.ts'
@@ -14,14 +15,15 @@ const WEBSOCKET_VERSIONS = '13, 8'
 
 const isTemporary = ({ code }: Refusal): boolean => code === 503 || code === 429
 
-/** Answers with the error record of a refusal, or with its sentence on a route that answers with text. */
-export function sendRefusal(c: Context, refusal: Refusal, form: 'json' | 'text' = 'json'): Response {
+/** Answers with the error record of a refusal, in the form of UDF for charts, or with its sentence on a route that answers with text. */
+export function sendRefusal(c: Context, refusal: Refusal, form: 'json' | 'udf' | 'text' = 'json'): Response {
   c.header('access-control-allow-origin', '*')
   c.header('access-control-expose-headers', EXPOSED_HEADERS.join(', '))
   if (isTemporary(refusal)) c.header('retry-after', RETRY_AFTER_S)
   if (refusal.code === 401) c.header('www-authenticate', 'Bearer')
   const status = refusal.code as ContentfulStatusCode
-  return form === 'text' ? c.text(`${printableText(refusal.message)}\n`, status) : c.json(refusal.record, status)
+  if (form === 'text') return c.text(`${printableText(refusal.message)}\n`, status)
+  return c.json(form === 'udf' ? udfErrorOf(refusal) : refusal.record, status)
 }
 
 export const refusalHeaders = {

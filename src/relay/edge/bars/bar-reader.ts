@@ -1,0 +1,163 @@
+import type { Hex } from '../../../lib/hex.ts'
+import type { BarState, StoredBar } from '../../../protocol/bars/bars-query.ts'
+import { addressOfKey, type BarFault, barFaultsNote, barTimesNote, blockTradesNotes, faultIn } from '../../notes/bar-notes.ts'
+import type { MinuteBar, PoolMinute } from '../../tape/bars/bar-row.ts'
+import type { Tape } from '../../tape/tape.ts'
+import {
+  addPoolMinutes,
+  barFieldsOfMinutes,
+  hasBar,
+  MINUTE_S,
+  minuteOf,
+  type NotedTrade,
+  poolMinutesOf,
+} from '../../tokens/minute-bars.ts'
+
+/** Minutes of the first read, and limit of those that are read without a pause. Each read is twice as long as the one before. */
+const [FIRST_MINUTES, MINUTES_PER_SLICE] = [64, 1_500]
+
+export type BarToken = { readonly address: Hex; readonly symbol: string }
+
+/** Bars of tokens that start from `since` on and before `until`, in seconds. */
+export type BarsRange = {
+  readonly seconds: number
+  readonly since: number
+  readonly until: number
+  readonly order: 'asc' | 'desc'
+  readonly pools: readonly Hex[] | null
+  /** Whether the bars that are not over are in the range too. */
+  readonly hasOpen: boolean
+}
+
+export type BarsContext = {
+  readonly tape: Pick<Tape, 'readBars' | 'notes'>
+  readonly pause: () => Promise<unknown>
+  readonly navStaleAfterMs: number
+  readonly finalized: number | null
+}
+
+type ReadBar = { readonly start: number; readonly bar: StoredBar }
+
+/** The minutes of a bar, as far as they are read. */
+type BarStretch = {
+  readonly start: number
+  readonly pools: readonly PoolMinute[]
+  readonly revision: number
+  readonly edition: number
+  readonly partial: string | null
+  readonly isFinal: boolean
+}
+
+/** Returns the bars of all tokens in the order of their start, then of the tokens. */
+export async function* readBars(context: BarsContext, tokens: readonly BarToken[], range: BarsRange): AsyncGenerator<ReadBar> {
+  const sign = range.order === 'asc' ? 1 : -1
+  const readers = tokens.map((token) => readOfToken(context, token, range))
+  const heads = await Promise.all(readers.map((reader) => reader.next()))
+  for (;;) {
+    let first = -1
+    for (const [index, { value }] of heads.entries())
+      if (value && (first < 0 || sign * (value.start - (heads[first]?.value?.start ?? 0)) < 0)) first = index
+    const reader = readers[first]
+    if (!reader) return
+    yield heads[first]?.value as ReadBar
+    heads[first] = await reader.next()
+  }
+}
+
+async function* readOfToken(context: BarsContext, token: BarToken, range: BarsRange): AsyncGenerator<ReadBar, undefined> {
+  const { tape, navStaleAfterMs } = context
+  const { seconds, pools } = range
+  const { openFrom, faults } = timesOf(tape)
+  for await (const stretch of stretchesOf(context, token.address, range)) {
+    if (!hasBar(stretch, pools)) continue
+    const end = stretch.start + seconds
+    const state: BarState = end > openFrom ? 'open' : stretch.isFinal ? 'final' : 'closed'
+    // A minute that is over has the value of its message.
+    const isMessage = seconds === MINUTE_S && state !== 'open'
+    const partial = stretch.partial ?? (isMessage ? null : faultIn(faults, token.address, stretch.start, end))
+    const revision = Math.max(1, pools ? stretch.edition : stretch.revision)
+    const fields = barFieldsOfMinutes({ ...stretch, partial, revision, seconds }, navStaleAfterMs / 1_000, pools)
+    yield { start: stretch.start, bar: { symbol: token.symbol, ...fields, state } }
+  }
+  return undefined
+}
+
+/** Folds minutes to bars. A bar that is not over is in the range only if its open minutes are. */
+async function* stretchesOf(context: BarsContext, address: Hex, range: BarsRange): AsyncGenerator<BarStretch> {
+  const { tape } = context
+  const { seconds, order, hasOpen } = range
+  const { openFrom } = timesOf(tape)
+  const [since, until] = [range.since, range.until].map((time) => Math.ceil(time / seconds) * seconds) as [number, number]
+  const closedUntil = Math.min(until, hasOpen ? openFrom : openFrom - (openFrom % seconds))
+  const open = hasOpen ? openMinutes(tape, address, Math.max(since, openFrom), until) : []
+  let current = null as BarStretch | null
+  for await (const minute of inOrder(closedMinutes(context, address, { since, until: closedUntil, order }), open, order)) {
+    const next = stretchOf(minute, seconds, context.finalized)
+    if (current && current.start !== next.start) yield current
+    current = current?.start === next.start ? joined(current, next) : next
+  }
+  if (current) yield current
+}
+
+async function* inOrder(closed: AsyncIterable<MinuteBar>, open: readonly MinuteBar[], order: BarsRange['order']) {
+  if (order === 'desc') yield* open.toReversed()
+  yield* closed
+  if (order === 'asc') yield* open
+}
+
+async function* closedMinutes(
+  { tape, pause }: BarsContext,
+  address: Hex,
+  { since, until, order }: Pick<BarsRange, 'since' | 'until' | 'order'>,
+): AsyncGenerator<MinuteBar> {
+  const left = { since, until }
+  for (let limit = FIRST_MINUTES; ; limit = Math.min(2 * limit, MINUTES_PER_SLICE)) {
+    const minutes = tape.readBars(address, { ...left, order, limit })
+    yield* minutes
+    const last = minutes.at(-1)
+    if (!last || minutes.length < limit) return
+    if (order === 'asc') left.since = last.start + MINUTE_S
+    else left.until = last.start
+    await pause()
+  }
+}
+
+/** Returns the minutes that are not over, of pre-confirmed trades too. */
+function openMinutes({ notes }: BarsContext['tape'], address: Hex, since: number, until: number): readonly MinuteBar[] {
+  const byMinute = new Map<number, NotedTrade[]>()
+  for (const [key, trades] of notes.notes(blockTradesNotes)) {
+    if (addressOfKey(key) !== address) continue
+    for (const trade of trades) {
+      const minute = trade.second === null ? until : minuteOf(trade.second)
+      if (minute >= since && minute < until) byMinute.set(minute, [...(byMinute.get(minute) ?? []), trade])
+    }
+  }
+  return [...byMinute]
+    .sort(([a], [b]) => a - b)
+    .map(([start, trades]) => ({
+      ...{ address, start, edition: 1, partial: null, closedBy: Number.POSITIVE_INFINITY },
+      revision: trades.some(({ isMain }) => isMain) ? 1 : 0,
+      pools: poolMinutesOf(trades),
+    }))
+}
+
+const stretchOf = (minute: MinuteBar, seconds: number, finalized: number | null): BarStretch => ({
+  ...minute,
+  start: minute.start - (minute.start % seconds),
+  isFinal: finalized !== null && minute.closedBy <= finalized,
+})
+
+const joined = (a: BarStretch, b: BarStretch): BarStretch => ({
+  start: a.start,
+  pools: addPoolMinutes(a.pools, b.pools),
+  revision: a.revision + b.revision,
+  edition: a.edition + b.edition,
+  partial: a.partial ?? b.partial,
+  isFinal: a.isFinal && b.isFinal,
+})
+
+export function timesOf({ notes }: Pick<Tape, 'notes'>) {
+  const { keptFrom, openFrom } = notes.note(barTimesNote) ?? { keptFrom: 0, openFrom: 0 }
+  const faults: readonly BarFault[] = notes.note(barFaultsNote) ?? []
+  return { keptFrom, openFrom, faults }
+}
