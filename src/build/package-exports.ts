@@ -5,6 +5,7 @@ export const packageExports = {
   '.': entry('client'),
   './client': entry('client'),
   './react': entry('react'),
+  './react/bars': { types: './react/use-bars.d.ts', default: './react/use-bars.js' },
   './test': entry('testing'),
   './package.json': './package.json',
 }

@@ -1,10 +1,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import '../protocol/history.ts'
 import '../protocol/service-status.ts'
 import { typescriptTypes } from '../docs/typescript-types.ts'
 import { camelCaseOf } from '../lib/text.ts'
+import { intervals } from '../protocol/bars/bars-query.ts'
 import { exampleOf, statusExample } from '../protocol/contract-examples.ts'
 import { Notice } from '../protocol/notices.ts'
 import { filterNames, valueFilters } from '../protocol/parameters/value-filters.ts'
@@ -36,7 +37,17 @@ const filterOptions = filterNames
   .join('')
 
 write('src/sdk/generated/messages.ts', typescriptTypes())
-write('src/sdk/generated/key-life.ts', readFileSync(new URL('../protocol/key-life.ts', import.meta.url), 'utf8'))
+for (const path of ['key-life.ts', 'decimal.ts', 'bars/bar-fold.ts'])
+  write(
+    `src/sdk/generated/${basename(path)}`,
+    readFileSync(new URL(`../protocol/${path}`, import.meta.url), 'utf8').replaceAll("'../", "'./"),
+  )
+write(
+  'src/sdk/generated/bar-intervals.ts',
+  `/** The lengths of bars, in seconds. */
+export const barIntervals = ${JSON.stringify(intervals)} as const
+`,
+)
 write(
   'src/sdk/generated/examples.ts',
   `import type { Message, ServiceStatus } from './messages.ts'

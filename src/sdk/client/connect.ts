@@ -1,7 +1,9 @@
-import type { Position, ServiceStatus, SnapshotMessage, Update } from '../generated/messages.ts'
+import type { Bar, Position, ServiceStatus, SnapshotMessage, Update } from '../generated/messages.ts'
+import type { BarsOptions } from './bars.ts'
 import { eventStreamOpener, webSocketOpener } from './connection-openers.ts'
 import { type HistoryOptions, readHistory } from './history-reader.ts'
 import { createHttp } from './http-requests.ts'
+import { isNotAfter } from './position-order.ts'
 import type { ConnectOptions, StreamItem, StreamOptions } from './stream-types.ts'
 import { type StreamSource, UpdateStream, type Updates } from './update-stream.ts'
 
@@ -22,6 +24,11 @@ export type RelayClient = {
   snapshots(symbols?: string | readonly string[], options?: RequestOptions): Promise<SnapshotCut>
   /** Reads stored messages. Requests the next page once you have taken every message of the page before. */
   history(symbols: string | readonly string[], options?: HistoryOptions): AsyncIterable<Update>
+  /**
+   * Yields the stored bars of one token, then each bar that changes; the open one is folded from trades here. A bar replaces the one
+   * before with the same `start`. Loads the code of bars when it is first read.
+   */
+  bars(symbol: string, options?: BarsOptions): AsyncGenerator<Bar, void>
 }
 
 export type RequestOptions = { readonly signal?: AbortSignal }
@@ -61,7 +68,7 @@ export function connect(url: string | URL, options: ConnectOptions = {}): RelayC
   }
   const snapshots: RelayClient['snapshots'] = (symbols = '*', { signal } = {}) =>
     http.get('/v1/snapshot', new URLSearchParams({ symbols: String(symbols) }), signal)
-  return {
+  const client: RelayClient = {
     get url() {
       return String(http.urlOf('/'))
     },
@@ -78,5 +85,9 @@ export function connect(url: string | URL, options: ConnectOptions = {}): RelayC
     // The relay refuses a symbol that it does not know, so the answer has exactly one snapshot.
     snapshot: async (symbol, requestOptions) => (await snapshots(symbol, requestOptions)).snapshots[0] as SnapshotMessage,
     history: (symbols, historyOptions = {}) => readHistory(http, symbols, historyOptions),
+    async *bars(...request) {
+      yield* (await import('./bars.ts')).readBars({ ...client, http, isNotAfter }, ...request)
+    },
   }
+  return client
 }

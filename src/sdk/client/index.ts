@@ -1,5 +1,6 @@
 export type * from '../generated/messages.ts'
 export type { ValueFilters } from '../generated/names.ts'
+export type { BarInterval, BarsOptions } from './bars.ts'
 export { type Book, type BookOptions, book, type MovementState, type StockState, type TradeState } from './book.ts'
 export { GapError } from './completeness-proof.ts'
 export { connect, type RelayClient, type RequestOptions, type SnapshotCut } from './connect.ts'

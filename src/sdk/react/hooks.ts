@@ -18,11 +18,11 @@ export type StocktapeProviderProps = {
   readonly children?: ReactNode
 }
 
-type ProvidedRelay = Omit<StocktapeProviderProps, 'children'>
+export type ProvidedRelay = Omit<StocktapeProviderProps, 'children'>
 
 export type StockView = TapeResult<StockState | undefined>
 
-const RelayContext = createContext<ProvidedRelay>({})
+export const RelayContext = createContext<ProvidedRelay>({})
 
 /** Sets the relay for the components inside it. Opens no connection. */
 export function StocktapeProvider({ children, ...given }: StocktapeProviderProps): ReactElement {
@@ -89,16 +89,18 @@ function tapeOf(relay: ProvidedRelay): SharedTape {
 }
 
 function newTape(relay: ProvidedRelay): SharedTape {
-  const { url = '/', options, initialSnapshots } = relay
-  // A server has no location, and sends nothing.
-  const page = (globalThis as { readonly location?: URL }).location?.href ?? 'http://page'
-  const resolved = new URL(url, page)
-  const client = relay.client ?? connect(resolved, options)
+  const client = clientOf(relay)
   return new SharedTape(
-    (tape) => new TabGroup(`stocktape 2 ${relay.client?.url ?? resolved} ${nameOf(relay)}`, tape, client),
-    initialSnapshots?.snapshots,
+    (tape) => new TabGroup(`stocktape 2 ${relay.client?.url ?? urlOf(relay)} ${nameOf(relay)}`, tape, client),
+    relay.initialSnapshots?.snapshots,
   )
 }
+
+export const clientOf = (relay: ProvidedRelay): RelayClient => relay.client ?? connect(urlOf(relay), relay.options)
+
+/** A server has no location, and sends nothing. */
+const urlOf = ({ url = '/' }: ProvidedRelay): URL =>
+  new URL(url, (globalThis as { readonly location?: URL }).location?.href ?? 'http://page')
 
 /** URL and options as text, so that components with equal values share one tape. */
 const nameOf = ({ url, options }: ProvidedRelay): string => JSON.stringify({ url, options })

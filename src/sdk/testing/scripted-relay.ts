@@ -1,5 +1,6 @@
 import { statusExample } from '../generated/examples.ts'
 import type { Receipt, ServiceStatus, Update } from '../generated/messages.ts'
+import { barsPageOf } from './scripted-bars.ts'
 import { type Carrier, type ClientTransport, ScriptedConnection } from './scripted-connection.ts'
 import { rejectedOf, ScriptedSelection } from './scripted-selection.ts'
 import { digestOf, type ScriptedTape } from './scripted-tape.ts'
@@ -26,6 +27,8 @@ export class ScriptedRelay<Tape extends ScriptedTape = ScriptedTape> {
   /** Answers the requests by which a client fills a gap or draws a page. */
   answer(pathname: string, query: URLSearchParams): ScriptedAnswer {
     const { tape } = this
+    const [, ofBars] = /^\/v1\/bars\/([^/]+)$/.exec(pathname) ?? []
+    if (ofBars) query.set('symbols', decodeURIComponent(ofBars))
     const { known, unknown } = new ScriptedSelection(query, () => tape).symbols
     if (known.length === 0) return refusalOf(404, 'unknown_symbol', `The relay does not know ${unknown.join(', ')}.`)
     if (pathname === '/v1/snapshot') {
@@ -33,6 +36,7 @@ export class ScriptedRelay<Tape extends ScriptedTape = ScriptedTape> {
       return jsonOf({ as_of: tape.end, snapshots, rejected: rejectedOf(unknown) })
     }
     if (pathname === '/v1/events') return query.get('format') === 'ndjson' ? this.#export(query) : this.#page(query)
+    if (ofBars || pathname === '/v1/bars') return jsonOf(barsPageOf(tape, known, query))
     if (pathname !== '/v1/status') return refusalOf(404, 'unknown_path', 'The scripted relay does not serve this path.')
     const { epoch, oldest, end } = tape
     return jsonOf({

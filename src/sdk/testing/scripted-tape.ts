@@ -27,6 +27,8 @@ export class ScriptedTape {
   readonly #facts = new Map<string, Update>()
   readonly #lastIds = new Map<string, string>()
   readonly #snapshots = new Map<string, SnapshotMessage>()
+  /** The newest message of each bar. Bars stay when messages are deleted. */
+  readonly #bars = new Map<string, MessageOf<'bar'>>()
   /** Number of messages at the beginning that are no longer stored. */
   #deleted = 0
   #blockNumber = BLOCK.number
@@ -71,6 +73,11 @@ export class ScriptedTape {
     return position.split('.')[0] === this.epoch && !this.has(position)
   }
 
+  /** The published bars of a token, in the order of their start. */
+  barsOf(symbol: string): readonly MessageOf<'bar'>[] {
+    return [...this.#bars.values()].filter((bar) => bar.symbol === symbol).sort((a, b) => (a.start < b.start ? -1 : 1))
+  }
+
   /** Returns the message that published a key. */
   factOf(key: string): Update | undefined {
     return this.#facts.get(key)
@@ -98,6 +105,7 @@ export class ScriptedTape {
     this.#messages.push(message)
     if ('tx' in message && message.key !== undefined && !this.#facts.has(message.key)) this.#facts.set(message.key, message)
     if (message.type === 'nav') this.setState(symbol, { nav: message.nav })
+    if (message.type === 'bar') this.#bars.set(`${symbol} ${message.start}`, message)
     if (message.type === 'quote') this.setState(symbol, { quote: message })
     return message as MessageOf<Type>
   }

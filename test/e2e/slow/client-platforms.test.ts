@@ -87,7 +87,7 @@ it.each(platforms)('misses nothing in %s', async (_, start, transport) => {
   const relay = await openRelay(devnet)
   onTestFinished(() => relay.stop())
   const proxy = await LossyProxy.open(test, relay.url, SEED)
-  const printed = await start(test, await bundleClient('client/index.ts'), reader(proxy.url, transport), devnet.stocksUrl)
+  const printed = await start(test, (await bundleClient('client/index.ts')).first, reader(proxy.url, transport), devnet.stocksUrl)
   const ids = () => printed().split('\n').slice(0, -1)
   /** Everything up to the newest message has been proven, and printed. */
   const isWhole = async () => {
@@ -131,7 +131,7 @@ it.each(platforms)('is told each mistake in %s', async (_, start) => {
     [relay.url, { key: otherApiKey, transport: 'sse' }, ['RelayError', 401]],
   ]
   const program = mistaken(mistakes.map(([url, options]) => [url, options] as const))
-  const printed = await start(test, await bundleClient('client/index.ts'), program, devnet.stocksUrl)
+  const printed = await start(test, (await bundleClient('client/index.ts')).first, program, devnet.stocksUrl)
   await vi.waitFor(() => expect(printed()).toContain('end\n'), WAIT)
   const lines = printed().trim().split('\n').slice(0, -1)
   expect(lines.map((line) => JSON.parse(line))).toEqual(mistakes.map(([, , error]) => [...error, true, true, true]))

@@ -9,6 +9,6 @@ it('the generated files are those that npm run messages writes', () => {
   onTestFinished(() => rmSync(folder, { recursive: true }))
   execFileSync(process.execPath, ['src/build/write-generated.ts', folder])
   const printed = globSync('**/*.{ts,md}', { cwd: folder })
-  expect(printed).toHaveLength(6)
+  expect(printed).toHaveLength(9)
   for (const file of printed) expect(readFileSync(file, 'utf8'), file).toBe(readFileSync(join(folder, file), 'utf8'))
 })
