@@ -7,7 +7,7 @@ import { roundTx } from './simulated-feed.ts'
 import { reorgBlocks } from './simulated-reorg.ts'
 import { hex, type SimulatedTx, transactionsOf } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
-import { NOON, type VirtualClock } from './virtual-clock.ts'
+import type { VirtualClock } from './virtual-clock.ts'
 
 type Options = {
   readonly settings: Settings
@@ -83,7 +83,7 @@ export class BlockBuilder {
     const { settings, clock } = this.#options
     const { issuerPercent, pools, hasManager = false } = settings
     const hasPools = pools !== undefined
-    return { issuerPercent, second: Math.floor((NOON + clock.elapsedMs) / 1_000), hasPools, hasManager: hasPools && hasManager }
+    return { issuerPercent, second: Math.floor(clock.now() / 1_000), hasPools, hasManager: hasPools && hasManager }
   }
 
   #showTxs(txs: readonly SimulatedTx[]): void {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { SeededRandom } from './seeded-random.ts'
-import { endpointsOf, isQuickChain, poolsOf } from './simulation-settings.ts'
+import { beginningOf, endpointsOf, isQuickChain, poolsOf } from './simulation-settings.ts'
 
 /** What can go wrong. A row: target, shortest and longest duration (ms), meaning, least and most of the amount. */
 export const faultTable = {
@@ -146,6 +146,10 @@ const RESTART_PERCENT = 15
 const PRUNED_OUTAGE_PERCENT = 3
 /** How often, in %, a node refuses the logs of the manager for a while, where there is one. */
 const MANAGER_REFUSED_PERCENT = 40
+/** How often, in %, blocks are replaced just after a minute is over, where there are pools: then the minute has a bar. */
+const REORG_AFTER_MINUTE_PERCENT = 30
+const AFTER_MINUTE_MS = { min: 0, max: 15_000 }
+const reorgKinds = ['reorg', 'reorg', 'deepReorg', 'rewind'] as const
 const PRUNED_AFTER_MS = { min: 2_000, max: 30_000 }
 
 /** One fault of a kind. fast-check draws it, so that it shrinks towards early, short and small. */
@@ -183,6 +187,7 @@ function moreFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<read
     ...quickChainFaultsFor(seed, spanMs),
     ...prunedOutageFor(seed, spanMs),
     ...managerFaultsFor(seed, spanMs),
+    ...reorgAfterMinuteFor(seed),
   ]
 }
 
@@ -190,6 +195,16 @@ function moreFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<read
 function managerFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<readonly Fault[]>[] {
   if (!poolsOf(seed).hasManager || !new SeededRandom(seed, 'manager refused').chance(MANAGER_REFUSED_PERCENT)) return []
   return [fc.noBias(fc.array(faultArbitrary('managersRefused', [FAULTS_BEGIN_MS, spanMs]), { minLength: 1, maxLength: 2 }))]
+}
+
+/** The trades of a minute change after its bars were published. */
+function reorgAfterMinuteFor(seed: number): readonly fc.Arbitrary<readonly Fault[]>[] {
+  const random = new SeededRandom(seed, 'reorg after a minute')
+  if (!poolsOf(seed).pools || !random.chance(REORG_AFTER_MINUTE_PERCENT)) return []
+  const minuteMs = 60_000 - 1_000 * (beginningOf(seed).firstSecond ?? 0)
+  const { min, max } = AFTER_MINUTE_MS
+  const reorg = faultArbitrary(random.pick(reorgKinds), [minuteMs + min, minuteMs + max])
+  return [fc.noBias(fc.array(reorg, { minLength: 1, maxLength: 2 }))]
 }
 
 /** Where another endpoint is healthy, the first one fails. */

@@ -132,6 +132,19 @@ describe('the law checker', () => {
     },
   )
 
+  it.each([
+    ['a retracted trade stays in its bar', [fault('reorg', 13_000, 0, 5)]],
+    ['a late trade gives its bar no new revision', [fault('reorg', 13_000, 0, 5)]],
+    ['a changed bar is not stored', [fault('reorg', 13_000, 0, 5)]],
+    ['a bar is published one block early', []],
+    ['a stored bar lacks a pool', []],
+    ['the last trade of a minute is not in its bar', []],
+  ] as const)('finds about bars that %s, and nothing without that', async (bug, faults) => {
+    const settings = { ...managed, activity: 60, firstSecond: 50 } as const
+    expect(await lawsBrokenIn(settings, bug, ...faults)).toContain('I25')
+    expect((await runSimulation({ settings: { ...quietSettings, ...settings }, faults })).violations).toEqual([])
+  })
+
   it('finds an open key that a restart forgot', async () => {
     const bug = 'a restart forgets open keys'
     expect(await lawsBrokenBy(bug, fault('relayKilled', 9_500, 5_000, 0), fault('txDropped', 2_000, 9_000, 60))).not.toEqual([])

@@ -8,6 +8,7 @@ import { Notes } from '../../src/relay/tape/notes.ts'
 import type { Tape, TapeWriter } from '../../src/relay/tape/tape.ts'
 import { parseUpdate } from '../../src/relay/tape/tape-row.ts'
 import { isFact } from './laws/published-facts.ts'
+import { plantedBarBugs } from './planted-bar-bugs.ts'
 import { plantedLieBugs } from './planted-lie-bugs.ts'
 import { plantedMachineBugs } from './planted-machine-bugs.ts'
 import { plantedTokenBugs } from './planted-token-bugs.ts'
@@ -53,6 +54,7 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   ...plantedMachineBugs,
   ...plantedLieBugs,
   ...plantedTradeBugs,
+  ...plantedBarBugs,
   'every 20th fact is lost': (inputs, simulation) => {
     let written = 0
     const isLost = (draft: Draft) => {

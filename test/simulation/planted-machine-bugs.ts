@@ -3,7 +3,6 @@ import { headNote } from '../../src/relay/notes/published-notes.ts'
 import type { Tape, TapeWriter } from '../../src/relay/tape/tape.ts'
 import type { ModifyInputs } from './simulation.ts'
 import { wrap } from './tape-wrappers.ts'
-import { NOON } from './virtual-clock.ts'
 
 /** Planted bugs about clocks, disks, endpoints and clients. The checker has to find every one. */
 
@@ -13,7 +12,8 @@ export const plantedMachineBugs: Readonly<Record<string, ModifyInputs>> = {
     return { ...inputs, clock: { now: wallTime, schedule: clock.schedule } }
   },
   'numbers follow no clock': (inputs, simulation) => {
-    simulation.numberingTime = () => NOON
+    const { startsAt } = simulation.clocks.environment
+    simulation.numberingTime = () => startsAt
     return inputs
   },
   'a resume from a lost position goes on': (inputs) => ({ ...inputs, tape: wrap(inputs.tape, { runs: [] }) }),

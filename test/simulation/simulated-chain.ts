@@ -7,7 +7,7 @@ import { type PlacedLog, placedLog } from './placed-logs.ts'
 import { initialValues } from './simulated-tokens.ts'
 import { hex, type SimulatedTx } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
-import { NOON, type VirtualClock } from './virtual-clock.ts'
+import type { VirtualClock } from './virtual-clock.ts'
 
 /** A sealed block, with its logs as laws read them. It is canonical from `canonicalFrom` until `canonicalUntil` (ms since the simulation began). */
 export type SimulatedBlock = Omit<DevnetBlock, 'logs'> & {
@@ -72,7 +72,7 @@ export class SimulatedChain {
     this.#settings = settings
     this.#clock = clock
     const { firstHead } = settings
-    const timeOf = (number: number) => ({ timestamp: Math.floor((NOON - (firstHead - number) * this.blockMs) / 1_000) })
+    const timeOf = (number: number) => ({ timestamp: Math.floor((clock.startsAt - (firstHead - number) * this.blockMs) / 1_000) })
     const first = anchorBlock(this.first, timeOf(this.first), this.#newHash(this.first), initialValues)
     this.#now = Chain.after(first, timeOf(this.first))
     this.#record(first, Number.NEGATIVE_INFINITY)
@@ -181,7 +181,7 @@ export class SimulatedChain {
     const { elapsedMs } = this.#clock
     const before = this.pendingBlocks.at(-1)
     if (before && before.endedAt > elapsedMs) before.endedAt = elapsedMs
-    const timestamp = Math.max(head.timestamp, Math.floor((NOON + elapsedMs + this.blockMs) / 1_000))
+    const timestamp = Math.max(head.timestamp, Math.floor((this.#clock.now() + this.blockMs) / 1_000))
     this.pendingBlocks.push({
       number: head.number + 1,
       timestamp,

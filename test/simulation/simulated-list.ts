@@ -6,7 +6,7 @@ import { SeededRandom } from './seeded-random.ts'
 import type { SimulatedChain } from './simulated-chain.ts'
 import { laterToken, listedTokens, recordedDocuments, type SimulatedToken } from './simulated-tokens.ts'
 import type { Settings } from './simulation-settings.ts'
-import { NOON, type VirtualClock } from './virtual-clock.ts'
+import type { VirtualClock } from './virtual-clock.ts'
 
 /** A record as the API served it. */
 export type ServedRecord = {
@@ -111,7 +111,7 @@ export class SimulatedList {
     const round = Math.floor((clock.elapsedMs - staleByMs) / roundMs)
     const price = 100 + Math.floor(new SeededRandom(settings.seed, 'round', address, round).next() * 1_000_000) / 10_000
     const updatedAt = (at: number) => new Date(at).toISOString()
-    const fresh = { nav_price: price, nav_price_updated_at: updatedAt(NOON + round * roundMs) }
+    const fresh = { nav_price: price, nav_price_updated_at: updatedAt(clock.startsAt + round * roundMs) }
     const invalidKind = activeFaults.amount('invalidNav')
     if (invalidKind === null || address !== listedTokens[0]?.address) return fresh
     switch (invalidNavKinds[invalidKind]) {
@@ -128,7 +128,7 @@ export class SimulatedList {
       case 'future':
         return { ...fresh, nav_price_updated_at: updatedAt(clock.now() + FUTURE_NAV_OFFSET_MS) }
       default:
-        return { nav_price: 123.45, nav_price_updated_at: updatedAt(NOON - roundMs) }
+        return { nav_price: 123.45, nav_price_updated_at: updatedAt(clock.startsAt - roundMs) }
     }
   }
 }

@@ -2,6 +2,7 @@ import { mappingSlot, type ReadState, type StateWrite, writeValue } from '../../
 import type { EmittedLog } from '../../src/devnet/chain/chain-types.ts'
 import { type Hex, toWord } from '../../src/lib/hex.ts'
 import type { Pool } from '../../src/relay/chain/pools/pool.ts'
+import type { PoolSetting } from '../../src/relay/config/pool-settings.ts'
 import { laterToken, listedTokens, type SimulatedToken } from './simulated-tokens.ts'
 import { hex } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -74,6 +75,12 @@ export function poolsOfRun({ pools, hasManager }: Settings, run: number): readon
   const all = hasManager ? [...simulatedPools, ...managerPools] : simulatedPools
   return pools === 'same' ? all : all.filter((_, nth) => nth !== run % all.length)
 }
+
+/** The pools as the settings of the relay name them: those of the second currency may be in no bar. */
+export const settingsOfPools = ({ hasSecondary = false }: Settings, pools: readonly SimulatedPool[]): readonly PoolSetting[] =>
+  pools.map((pool) => (hasSecondary && isOfSecond(pool) ? { ...pool, isSecondary: true } : pool))
+
+export const isOfSecond = ({ currency }: SimulatedPool): boolean => currency === cents
 
 const rootKey = (pool: SimulatedPool) => `root ${pool.id}`
 export const rootWrite = (pool: SimulatedPool, root: bigint): StateWrite => writeValue(rootKey(pool), root)

@@ -35,6 +35,10 @@ const POOLS_PERCENT = 40
 const CHANGING_POOLS_PERCENT = 30
 /** How often, in %, a manager has pools too, where there are pools. */
 const MANAGER_PERCENT = 50
+/** How often, in %, some of the pools are in no bar, where there are pools. */
+const SECONDARY_PERCENT = 30
+/** How often, in %, a simulation begins within a minute: then a fault may hit just after a minute is over. */
+const WITHIN_MINUTE_PERCENT = 60
 
 /** What a seed decides before any fault. */
 export type Settings = {
@@ -72,6 +76,10 @@ export type Settings = {
   readonly pools?: 'same' | 'changing'
   /** Whether some of the pools are those of a manager. */
   readonly hasManager?: boolean
+  /** Whether pools of one currency are in no bar. */
+  readonly hasSecondary?: boolean
+  /** The second of a minute at which the simulation begins; 0 where it is not named. */
+  readonly firstSecond?: number
   /** How many updates the tape keeps; without it, more than a simulation writes. */
   readonly tapeBound?: number
   /** Whether the node does not know safe and finalized blocks at all. */
@@ -163,12 +171,22 @@ function tapeBoundOf(seed: number): Pick<Settings, 'tapeBound'> {
 }
 
 /** The pools in the world of a seed. */
-export function poolsOf(seed: number): Pick<Settings, 'pools' | 'hasManager'> {
+export function poolsOf(seed: number): Pick<Settings, 'pools' | 'hasManager' | 'hasSecondary'> {
   const random = new SeededRandom(seed, 'pools')
   if (!random.chance(POOLS_PERCENT)) return {}
   const pools = random.chance(CHANGING_POOLS_PERCENT) ? 'changing' : 'same'
-  // Drawn by itself, because it came later.
-  return { pools, ...(new SeededRandom(seed, 'pool manager').chance(MANAGER_PERCENT) ? { hasManager: true } : {}) }
+  // Drawn by themselves, because they came later.
+  return {
+    pools,
+    ...(new SeededRandom(seed, 'pool manager').chance(MANAGER_PERCENT) ? { hasManager: true } : {}),
+    ...(new SeededRandom(seed, 'second currency').chance(SECONDARY_PERCENT) ? { hasSecondary: true } : {}),
+  }
+}
+
+/** When the world of a seed begins. */
+export function beginningOf(seed: number): Pick<Settings, 'firstSecond'> {
+  const random = new SeededRandom(seed, 'first second')
+  return random.chance(WITHIN_MINUTE_PERCENT) ? { firstSecond: random.int(1, 59) } : {}
 }
 
 function chainOf(seed: number): Partial<Settings> {
@@ -219,5 +237,6 @@ export function settingsOf(seed: number): Settings {
     ...chainOf(seed),
     ...clientOf(seed),
     ...poolsOf(seed),
+    ...beginningOf(seed),
   }
 }

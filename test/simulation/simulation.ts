@@ -20,7 +20,7 @@ import { feedsOf } from './simulated-feed.ts'
 import { type SocketEndpoint, simulatedLink } from './simulated-link.ts'
 import { SimulatedList } from './simulated-list.ts'
 import { SimulatedNode } from './simulated-node.ts'
-import { poolsOfRun, type SimulatedPool } from './simulated-pools.ts'
+import { poolsOfRun, type SimulatedPool, settingsOfPools } from './simulated-pools.ts'
 import { SimulatedPushes } from './simulated-pushes.ts'
 import { type SimulatedEndpoint, SimulatedRpc } from './simulated-rpc.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -57,7 +57,7 @@ type SimulationOptions = {
 /** One simulation: a chain, a node, a network, a list, a tape, and the real ingest between them. */
 export class Simulation {
   readonly settings: Settings
-  readonly clocks = new SimulationClocks()
+  readonly clocks: SimulationClocks
   readonly activeFaults: ActiveFaults
   readonly chain: SimulatedChain
   readonly list: SimulatedList
@@ -80,6 +80,7 @@ export class Simulation {
 
   constructor(options: SimulationOptions) {
     const { settings, faults } = options
+    this.clocks = new SimulationClocks(NOON + 1_000 * (settings.firstSecond ?? 0))
     const clock = this.clocks.environment
     this.#options = options
     this.settings = settings
@@ -240,7 +241,7 @@ export class Simulation {
     const clock: SchedulerLike = { now, schedule: relay.schedule.bind(relay) as SchedulerLike['schedule'] }
     const random = new SeededRandom(settings.seed, 'relay', this.runCount)
     const clientRandom = new SeededRandom(settings.seed, 'client', this.runCount)
-    const log = (kind: string, detail: unknown) => this.#options.log?.(environment.now() - NOON, kind, detail)
+    const log = (kind: string, detail: unknown) => this.#options.log?.(Math.floor(environment.elapsedMs), kind, detail)
     const fetch = this.list.fetch
     return {
       tape: this.tape,
@@ -265,7 +266,7 @@ export class Simulation {
         navStaleAfterMs: settings.staleMs,
         feeds: feedsOf(activeFaults),
         ...noQuotes,
-        pools: this.#namedPools,
+        pools: settingsOfPools(settings, this.#namedPools),
       },
       log,
       count: () => {},

@@ -1,6 +1,6 @@
 import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs'
 
-/** When every simulation begins. */
+/** When a simulation begins, unless its settings name a later second of this minute. */
 export const NOON = Date.parse('2026-11-20T12:00:00Z')
 
 type ActionCallback<T> = (this: SchedulerAction<T>, state?: T) => void
@@ -58,12 +58,17 @@ const isDueBefore = (first: ScheduledAction<never>, second: ScheduledAction<neve
 export class VirtualClock implements SchedulerLike {
   /** A heap, the earliest action first. Cancelled actions stay until their time. */
   readonly #heap: ScheduledAction<never>[] = []
+  readonly startsAt: number
   #enqueuedCount = 0
   elapsedMs = 0
   waitingCount = 0
 
+  constructor(startsAt = NOON) {
+    this.startsAt = startsAt
+  }
+
   now(): number {
-    return NOON + Math.floor(this.elapsedMs)
+    return this.startsAt + Math.floor(this.elapsedMs)
   }
 
   /** When the next action is due, in milliseconds since the beginning; infinite where there is none. */
@@ -136,8 +141,13 @@ export class VirtualClock implements SchedulerLike {
 
 /** Steps two clocks as one. The environment's goes first where both are due, so that an answer beats a timeout. */
 export class SimulationClocks {
-  readonly environment = new VirtualClock()
-  readonly relay = new VirtualClock()
+  readonly environment: VirtualClock
+  readonly relay: VirtualClock
+
+  constructor(startsAt?: number) {
+    this.environment = new VirtualClock(startsAt)
+    this.relay = new VirtualClock(startsAt)
+  }
 
   get nextDueAt(): number {
     return Math.min(this.environment.nextDueAt, this.relay.nextDueAt)

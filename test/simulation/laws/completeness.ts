@@ -3,7 +3,6 @@ import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { Fault, FaultKind } from '../fault-table.ts'
 import type { SimulatedBlock } from '../simulated-chain.ts'
 import { poolOf } from '../simulated-pools.ts'
-import { NOON } from '../virtual-clock.ts'
 import type { BlockSettlement } from './block-settlement.ts'
 import { expectedLogsOf } from './expected-logs.ts'
 import { type FollowedPools, hindersAll, REFUSED_MOST_MS } from './followed-pools.ts'
@@ -148,7 +147,7 @@ export class Completeness implements Law {
   #checkHole({ id, blocks, reason }: Hole): void {
     const { violation, chain, clock, settings, activeFaults } = this.#context
     const last = chain.blocksByNumber.get(blocks.last)?.at(-1)
-    const oldest = NOON + clock.elapsedMs - settings.backfillBoundMs + HOLE_AGE_SLACK_MS
+    const oldest = clock.now() - settings.backfillBoundMs + HOLE_AGE_SLACK_MS
     const tooOld = last !== undefined && last.timestamp * 1_000 <= oldest
     const unreadable = unreadableKinds.some((kind) => activeFaults.wasActiveWithin(kind, 60_000))
     if (blocks.first > blocks.last) violation('I5', `${id} is a hole from ${blocks.first} to ${blocks.last}`)

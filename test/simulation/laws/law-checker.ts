@@ -11,6 +11,7 @@ import { MultiplierSchedules } from './multiplier-schedules.ts'
 import { MultiplierValues } from './multiplier-values.ts'
 import { NavValues } from './nav-values.ts'
 import { OpenKeys } from './open-keys.ts'
+import { PublishedBars } from './published-bars.ts'
 import { ResumedReaders } from './resumed-readers.ts'
 import { RpcNotifications } from './rpc-notifications.ts'
 import { SourceStatusLaw } from './source-status.ts'
@@ -35,7 +36,7 @@ export class LawChecker implements Law {
   }
 
   receive(event: ChainEvent): void {
-    this.#tapeLaws.rpcNotifications.receive(event)
+    this.#tapeLaws.receive(event)
   }
 
   onBatch(entries: readonly Entry[]): void {
@@ -85,7 +86,8 @@ export class LawChecker implements Law {
 
 /** The laws about what the tape holds. */
 class TapeLaws implements Law {
-  readonly rpcNotifications: RpcNotifications
+  readonly #rpcNotifications: RpcNotifications
+  readonly #bars: PublishedBars
   readonly #laws: readonly Law[]
 
   constructor(context: LawContext) {
@@ -93,7 +95,8 @@ class TapeLaws implements Law {
     const pools = new FollowedPools(context, tokens)
     const settlement = new BlockSettlement(context, pools)
     const completeness = new Completeness(context, { settlement, tokens, pools })
-    this.rpcNotifications = new RpcNotifications(context, tokens, completeness)
+    this.#rpcNotifications = new RpcNotifications(context, tokens, completeness)
+    this.#bars = new PublishedBars(context, tokens)
     this.#laws = [
       new UpdateNumbering(context),
       // Needs the state of a key before the batch, so it comes before the settlement.
@@ -107,8 +110,14 @@ class TapeLaws implements Law {
       completeness,
       new MultiplierValues(context, settlement.lifecycles, tokens, completeness),
       new MultiplierSchedules(context, settlement.lifecycles, tokens, completeness),
-      this.rpcNotifications,
+      this.#rpcNotifications,
+      this.#bars,
     ]
+  }
+
+  receive(event: ChainEvent): void {
+    this.#rpcNotifications.receive(event)
+    this.#bars.receive(event)
   }
 
   onBatch(entries: readonly Entry[]): void {
