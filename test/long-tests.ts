@@ -31,9 +31,9 @@ type Group = {
 export const slowFiles = [
   'test/integration/http/**/*.test.ts',
   'test/integration/stream/{connection-start,heartbeat,refused-requests,resume,since,slow-listeners,transports,websocket-requests}.test.ts',
-  'test/e2e/{history,metrics,quotes,real-node,relay-downtime,requested-faults}.test.ts',
+  'test/e2e/{client-bars,history,metrics,quotes,real-node,relay-downtime,requested-faults}.test.ts',
   'test/e2e/{restart,source-failover,test-token,upstream-outage}.test.ts',
-  'test/e2e/gateway/**/*.test.ts',
+  'test/e2e/{bars,gateway}/**/*.test.ts',
   'test/bench/stream-readers.test.ts',
   'test/simulation/{client-streams,reach-report}.test.ts',
   'test/unit/{argument-bounds,relay/chain/any-json,relay/edge/history/history-export}.test.ts',

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -116,6 +116,13 @@ export class ChildProgram {
     for (const watcher of this.#watchers) watcher()
   }
 }
+
+/** The processes that a process started. */
+export const childrenOf = (pid: number): readonly number[] =>
+  readdirSync(`/proc/${pid}/task`)
+    .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').trim().split(' '))
+    .filter((child) => child !== '')
+    .map(Number)
 
 /** Node's flags as in `npm start`, and the entry point: with STOCKTAPE_FORM=built the one that `npm run bundle` makes. */
 const [nodeFlags, unbuiltProgram] = parseStartScript(packageJson.scripts.start)

@@ -5,7 +5,7 @@ import { WebSocket } from 'ws'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import type { LogKind } from '../../../src/relay/log-lines.ts'
 import { apiKey } from '../../support/api-keys.ts'
-import { createTempFolder, freePort, spawnRelay, upstreamOf } from '../../support/child-program.ts'
+import { childrenOf, createTempFolder, freePort, spawnRelay, upstreamOf } from '../../support/child-program.ts'
 import { hasNats, NatsServer } from '../../support/nats-server.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
 import { fetchDocumented, openDevnet, tapeUpdatesOf } from '../../support/test-stack.ts'
@@ -17,13 +17,6 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const WORKERS = 2
 const WAIT = { timeout: 15_000, interval: 50 }
-
-/** The processes that a process started. */
-const childrenOf = (pid: number): readonly number[] =>
-  readdirSync(`/proc/${pid}/task`)
-    .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').trim().split(' '))
-    .filter((child) => child !== '')
-    .map(Number)
 
 async function openRelay(test: TestContext, devnet: Devnet, settings: Record<string, string> = {}) {
   const program = spawnRelay(test, {
