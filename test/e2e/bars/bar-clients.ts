@@ -77,7 +77,7 @@ export async function makeMinute(devnet: Devnet, all: BarClient): Promise<number
 const withoutState = ({ state: _, ...bar }: StoredBar) => bar
 
 /**
- * What the client of bars kept is the history of each of these addresses, and what an independent calculation makes of the
+ * The bars that the client kept are the history of each of these addresses, and what an independent calculation makes of the
  * trades of the other client.
  */
 export async function expectHistory({ bars, all }: { bars: BarClient; all: BarClient }, urls: readonly string[], count: number) {

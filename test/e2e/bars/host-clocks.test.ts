@@ -21,7 +21,7 @@ import {
 vi.setConfig({ testTimeout: 120_000 })
 
 const HOUR_MS = 3_600_000
-/** What a published time may differ from the clock of its relay. */
+/** Limit of the difference between a published time and the clock of its relay. */
 const TOLERANCE_MS = 60_000
 /** A busy machine may delay one of them. */
 const MINUTES = 3

@@ -13,7 +13,7 @@ export type BarContent = Omit<
   'type' | 'id' | 'prev' | 'symbol' | 'address' | 'time' | 'start' | 'end' | 'revision' | 'partial'
 >
 
-/** What a bar takes from a trade. */
+/** The fields of a trade that a bar needs. */
 export type FoldedTrade = { readonly block: number; readonly logIndex: number; readonly pool: string } & Pick<
   Trade,
   'side' | 'shares' | 'currency_amount' | 'price' | 'basis_bps' | 'basis' | 'nav'

@@ -19,7 +19,7 @@ type TapeTrade = FoldedTrade & {
   readonly key: string
   readonly address: string
   readonly isSealed: boolean
-  /** Of its block, in seconds; null until it is known. */
+  /** The time of its block, in seconds; null until it is known. */
   readonly second: number | null
 }
 

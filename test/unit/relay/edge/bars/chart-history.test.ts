@@ -84,7 +84,7 @@ describe('the history of a chart', () => {
   })
 })
 
-/** What the library does while a user scrolls left: it asks for what is before its first bar, until there is nothing. */
+/** A library whose user scrolls left: it asks for the bars before its first one, until there are none. */
 async function scrollLeft(ask: (query: string) => Promise<UdfHistory>, queryBefore: (time: number) => string) {
   const [bars, answers]: [number[], string[]] = [[], []]
   for (let before = DAY * 2; answers.length < 50; ) {

@@ -83,7 +83,7 @@ function tradeOf(nth: number, { index, tokens, dollars, isBuy }: Swap): FoldedTr
 
 type Ingest = Awaited<ReturnType<typeof openFollowed>>
 
-/** A chain, and what the relay is told of it. */
+/** A chain, and the events by which the relay learns of it. */
 class PlayedChain {
   readonly #versions: readonly Versions[]
   readonly #current = Array.from({ length: BLOCKS }, () => 0)
