@@ -18,7 +18,7 @@ export type ContractAnswer =
   | { readonly type: 'oracle'; readonly address: Hex; readonly frozen: boolean | null }
 
 const CHECK_INTERVAL_MS = 1_000
-/** Limit of new contracts that the poller adds in one turn of the event loop. */
+/** Limit of contracts that the poller adds, or of which it checks whether they are due, in one turn of the event loop. */
 const CONTRACTS_PER_TURN = 2_500
 const FEED_INTERVAL_MS = 60_000
 /** With N tokens, the poller asks the registry contract about each token at an interval of at least N times this. */
@@ -53,6 +53,7 @@ type PolledContract = {
 }
 
 type PolledType = PolledContract['type']
+const polledTypes = ['feed', 'token', 'oracle'] as const satisfies readonly PolledType[]
 /** `wanted` is the newest list of addresses. `contracts` has one entry for each address of the list `taken`. */
 type ContractList = { wanted: readonly Hex[]; taken: readonly Hex[]; readonly contracts: Map<Hex, PolledContract> }
 
@@ -92,22 +93,32 @@ export class ContractPoller {
 
   /** Reads due contracts one by one, so that these optional reads do not delay required ones. The registry is read last. */
   async #pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<number> {
-    await this.#takeWanted('feed')
-    await this.#takeWanted('token')
-    await this.#takeWanted('oracle')
-    const all = Object.values(this.#lists).flatMap(({ contracts }) => [...contracts.values()])
-    const due = all.filter((contract) => this.#isDue(contract))
-    for (const contract of due.sort((a, b) => Number(a.type === 'oracle') - Number(b.type === 'oracle') || a.dueAt - b.dueAt)) {
+    let due: readonly PolledContract[] = []
+    for (const type of polledTypes) {
+      await this.#takeWanted(type)
+      due = due.concat(await this.#findDue(type))
+    }
+    for (const contract of due.toSorted((a, b) => Number(a.type === 'oracle') - Number(b.type === 'oracle') || a.dueAt - b.dueAt)) {
       signal.throwIfAborted()
-      if (!this.#isDue(contract)) continue
+      if (!this.#isDue(contract, this.#options.clock.now())) continue
       const answer = await this.#poll(contract, signal)
       if (answer) emit(answer)
     }
     return CHECK_INTERVAL_MS
   }
 
-  #isDue(contract: PolledContract): boolean {
-    const now = this.#options.clock.now()
+  /** A long list takes several turns of the event loop. */
+  async #findDue(type: PolledType): Promise<readonly PolledContract[]> {
+    const due: PolledContract[] = []
+    for (const [index, part] of chunk([...this.#lists[type].contracts.values()], CONTRACTS_PER_TURN).entries()) {
+      if (index > 0) await nextTurn()
+      const now = this.#options.clock.now()
+      for (const contract of part) if (this.#isDue(contract, now)) due.push(contract)
+    }
+    return due
+  }
+
+  #isDue(contract: PolledContract, now: number): boolean {
     if (contract.dueAt > now || this.#backoffUntil > now) return false
     const isReadable = contract.type !== 'token' || (this.#refusedUntil <= now && this.#options.head() !== null)
     return isReadable && addressSetOf(this.#lists[contract.type].wanted).has(contract.address)
