@@ -25,6 +25,8 @@ import { oracleRegistry } from './tokens/oracle-registry.ts'
 
 /** Least time between blocks for a calendar by default. With less, a cycle would last at most some minutes. */
 const CALENDAR_BLOCK_MS = 1_000
+/** Limit of the blocks of a past that is asked for. */
+const PAST_BLOCKS_BOUND = 16_384
 const QUEUED_BOUND = 10_000
 /** Limit of due steps that run in one turn of the event loop. After the machine slept, thousands may be due. */
 const STEPS_PER_TURN_BOUND = 1_000
@@ -42,6 +44,8 @@ const defaults = {
   pace: 'clock' as 'clock' | 'manual',
   /** Average number of market transactions per flashblock; 0 closes the market. */
   transactionsPerFlashblock: 2,
+  /** How far back the chain has blocks, beyond the some hundred that it replays at the start. */
+  pastMs: 0,
   /** Whether the node answers `eth_getBlockReceipts`, and with `calls` also `eth_call`. Public endpoints refuse both with 403. */
   receipts: false,
   calls: false,
@@ -120,10 +124,10 @@ export const startDevnet = async (options: DevnetOptions = {}) => {
   }
 }
 
-/** Starts the built-in chain as the upstream of a relay, with the settings that the relay needs for it. */
-export async function startBuiltInChain(requestedFaults: RequestedFaults = {}) {
+/** Starts the built-in chain as the upstream of a relay that reads so far back, with the settings that the relay needs for it. */
+export async function startBuiltInChain(requestedFaults: RequestedFaults = {}, pastMs = 0) {
   // Answers `eth_call`, as the node of a provider may. The relay also works without these answers.
-  const devnet = await startDevnet({ calls: true, requestedFaults })
+  const devnet = await startDevnet({ calls: true, pastMs, requestedFaults })
   const { rpcUrl, wsUrl, url, feeds, pools, oracleRegistry } = devnet
   return {
     upstream: {
@@ -151,7 +155,8 @@ const withDefaults = (options: DevnetOptions) => {
   const isManual = settings.pace === 'manual'
   const transactionsPerFlashblock = isManual ? 0 : settings.transactionsPerFlashblock
   const calendar = options.calendar ?? (transactionsPerFlashblock > 0 && settings.blockMs >= CALENDAR_BLOCK_MS)
-  return { ...settings, isManual, transactionsPerFlashblock, calendar }
+  const pastMs = Math.min(settings.pastMs, PAST_BLOCKS_BOUND * settings.blockMs)
+  return { ...settings, isManual, transactionsPerFlashblock, calendar, pastMs }
 }
 
 /** Runs each step when it is due. Returns a function that ends the schedule. */

@@ -16,10 +16,10 @@ import { activityAt } from './life/trading-week.ts'
 import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
 
-/** Number of whole cycles of history that a new chain has: some hundred blocks. */
-const PAST_CYCLES = 2
-/** Limit of past transactions that are built at the start. With a busy market, this makes the history shorter. */
-const PAST_TRANSACTIONS_BOUND = 20_000
+/** Least number of blocks that a new chain replays, from the start of a cycle: two runs of the test token. */
+const REPLAYED_BLOCKS = 600
+/** Limit of past transactions that are replayed at the start. With a busy market, this makes the history shorter. */
+const REPLAYED_TRANSACTIONS_BOUND = 20_000
 
 type Transactions = readonly DeferredTransaction[]
 
@@ -29,16 +29,21 @@ export type ScriptedChainSettings = {
   blockMs: number
   flashblockMs: number
   transactionsPerFlashblock: number
+  /**
+   * How far back the past reaches. What is older than the replayed cycles has some swaps and all rounds of feeds, and the market
+   * begins with the present cycle, because a relay that reads the past would take long for its transfers.
+   */
+  pastMs: number
   /** Whether corporate actions happen and feeds publish. Without them there is only the market, always as busy as at its open. */
   calendar: boolean
 }
 
-/** Opens the chain at the start of a cycle some hundred blocks ago, and replays it up to now. */
+/** Opens the chain at the start of a cycle some hundred blocks ago, and replays it up to now. An older past is outlined before. */
 export const openScriptedChain = (settings: ScriptedChainSettings, nowMs: number) => {
   const { blockMs, flashblockMs } = settings
   const flashblocksPerBlock = Math.max(1, Math.floor(blockMs / flashblockMs))
   const headNumber = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
-  const { script, actors } = createScript(settings, flashblocksPerBlock, nowMs)
+  const { script, actors } = createScript(settings, flashblocksPerBlock, nowMs, headNumber)
   const builder = openChain(settings, script, flashblocksPerBlock, headNumber)
 
   let flashblocksMade = 0
@@ -83,6 +88,8 @@ type Life = { stateAtStart: (cycle: number) => StateValues; transactions: (block
 
 /** Everything but the market. Its transactions are in the first flashblock of a block, those of `last` at the end of the block. */
 type Events = {
+  /** The rounds of the feeds in a past that is only outlined. */
+  outline: (block: number) => Transactions
   isListed: (token: DevnetToken, block: number) => boolean
   nameDelayBlocks: number
   lives: readonly Life[]
@@ -92,8 +99,9 @@ type Events = {
 type Script = ReturnType<typeof createScript>['script']
 
 /** All transactions except those that a test injects: market, swaps, corporate actions and feed rounds. */
-const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: number, nowMs: number) => {
-  const { seed, blockMs, transactionsPerFlashblock } = settings
+const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: number, nowMs: number, headNumber: number) => {
+  const { seed, blockMs, transactionsPerFlashblock, pastMs } = settings
+  const marketCycle = pastMs > 0 ? cycleOf(headNumber) : 0
   const operator = addressFrom(seed, 'operator')
   const market = createMarket(seed, tokens, {
     flashblocksPerBlock,
@@ -109,7 +117,13 @@ const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: numb
       : createSwaps(seed, { blockMs, flashblocksPerBlock, transactionsPerFlashblock, activityAt: readActivity }, readPrice)
   const { custodian } = market
   const events = settings.calendar ? createEvents(settings, custodian, operator) : createQuietEvents(seed, nowMs)
-  const trading: readonly Life[] = [market, swaps]
+  const trading: readonly Life[] = [
+    {
+      stateAtStart: (cycle) => market.stateAtStart(Math.max(cycle, marketCycle)),
+      transactions: (block, flashblock) => (cycleOf(block) < marketCycle ? [] : market.transactions(block, flashblock)),
+    },
+    swaps,
+  ]
   const transactionsOf = (lives: readonly Life[], block: number, flashblock: number) =>
     lives.flatMap((life) => life.transactions(block, flashblock))
   const script = {
@@ -121,29 +135,33 @@ const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: numb
       events: flashblock === 0 ? transactionsOf(events.lives, block, flashblock) : [],
       last: flashblock === flashblocksPerBlock - 1 ? events.last(block) : [],
     }),
+    /** Returns the transactions of a block of a past that is only outlined. */
+    outlineOf: (block: number): Transactions => [...swaps.outline(block), ...events.outline(block)],
   }
   const { isListed, nameDelayBlocks } = events
   return { script, actors: { custodian, operator, trader: traderOf(seed), isListed, nameDelayBlocks } }
 }
 
-/** Opens the chain at the start of the cycle from which the history is replayed. */
+/** Opens the chain at the start of the cycle from which the history is replayed, after an outline of what is before. */
 const openChain = (
-  { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar }: ScriptedChainSettings,
-  { initialStateOf, transactionsOf }: Script,
+  { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, pastMs, calendar }: ScriptedChainSettings,
+  { initialStateOf, outlineOf }: Script,
   flashblocksPerBlock: number,
   headNumber: number,
 ): ChainBuilder => {
   const salt = digest('devnet', seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, String(calendar))
   const transactionsPerCycle = Math.max(1, CYCLE_BLOCKS * flashblocksPerBlock * transactionsPerFlashblock)
-  const pastCycles = Math.min(PAST_CYCLES, Math.floor(PAST_TRANSACTIONS_BOUND / transactionsPerCycle))
-  const firstCycle = Math.max(0, cycleOf(headNumber) - pastCycles)
-  const number = firstCycle * CYCLE_BLOCKS
-  const initialState = initialStateOf(firstCycle)
-  const context = { readState: (key: string) => initialState.get(key) ?? 0n, timestamp: 0 }
-  const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) => transactionsOf(number, flashblock)).flatMap(
-    ({ trades, events, last }) => [...trades, ...events, ...last].map((build) => build(context)),
+  const replayedCycles = Math.min(
+    cycleOf(headNumber) - cycleOf(headNumber - REPLAYED_BLOCKS),
+    Math.floor(REPLAYED_TRANSACTIONS_BOUND / transactionsPerCycle),
   )
-  return new ChainBuilder({ salt, blockMs, initialState: initialStateOf(0) }, number, transactions, initialState)
+  const replayed = Math.max(0, cycleOf(headNumber) - replayedCycles)
+  const first = Math.max(0, Math.min(replayed, cycleOf(headNumber - Math.ceil(pastMs / blockMs))))
+  const keptBlocks = headNumber - first * CYCLE_BLOCKS
+  const start = { number: first * CYCLE_BLOCKS, state: initialStateOf(first), keptBlocks }
+  const builder = new ChainBuilder({ salt, blockMs, initialState: initialStateOf(0) }, start)
+  if (first < replayed) builder.outline(replayed * CYCLE_BLOCKS, outlineOf, initialStateOf(replayed))
+  return builder
 }
 
 const createEvents = ({ seed, blockMs }: ScriptedChainSettings, custodian: Hex, operator: Hex): Events => {
@@ -151,11 +169,17 @@ const createEvents = ({ seed, blockMs }: ScriptedChainSettings, custodian: Hex, 
   const feedPublisher = createFeedPublisher(seed, blockMs, createCalendarNav(seed, blockMs))
   const testToken = createTestTokenLife(seed, blockMs)
   const lives = [feedPublisher, calendar, testToken]
-  return { isListed: calendar.isListed, nameDelayBlocks: NAME_DELAY_BLOCKS, lives, last: testToken.lastTransactions }
+  return {
+    isListed: calendar.isListed,
+    nameDelayBlocks: NAME_DELAY_BLOCKS,
+    lives,
+    outline: feedPublisher.outline,
+    last: testToken.lastTransactions,
+  }
 }
 
 const createQuietEvents = (seed: string, nowMs: number): Events => {
   const feedValues = feedValuesAt(createNavCurve(seed), nowMs)
   const quiet: Life = { stateAtStart: () => feedValues, transactions: () => [] }
-  return { isListed: (token) => tokens.includes(token), nameDelayBlocks: 0, lives: [quiet], last: () => [] }
+  return { isListed: (token) => tokens.includes(token), nameDelayBlocks: 0, lives: [quiet], outline: () => [], last: () => [] }
 }

@@ -6,9 +6,13 @@ export type StateValues = ReadonlyMap<string, bigint>
 
 export type ReadState = (key: string) => bigint
 
-export type StateWrite = { key: string; change: (value: bigint) => bigint }
+export type StateWrite = { key: string } & ({ value: bigint } | { change: (value: bigint) => bigint })
 
-export const writeValue = (key: string, value: bigint): StateWrite => ({ key, change: () => value })
+export const writeValue = (key: string, value: bigint): StateWrite => ({ key, value })
+
+/** Returns the value after a write. Most writes need no read, which is slow. */
+export const valueAfter = (write: StateWrite, read: ReadState): bigint =>
+  'value' in write ? write.value : write.change(read(write.key))
 
 export const etherKey = (address: Hex) => `ether ${address}`
 export const nonceKey = (address: Hex) => `nonce ${address}`

@@ -15,11 +15,14 @@ import { digest } from './hashes.ts'
 
 /** Time of block 0. Block n is n block times later, so a devnet that restarts has the head that it would have without a stop. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)
-/** Number of sealed blocks that are kept. Older blocks read as on a pruned node. */
-const HISTORY_BOUND = 2_048
+/** Least number of sealed blocks that are kept. Older blocks read as on a pruned node. */
+const HISTORY_BLOCKS = 2_048
 
 /** The values from which a chain starts. `salt` is a part of every hash. */
 type Genesis = { salt: string; blockMs: number; initialState: StateValues }
+
+/** The block after which a chain starts, with its state. */
+type Start = { number: number; state: StateValues; keptBlocks: number }
 
 type Outcomes = (transaction: DevnetTransaction) => TransactionOutcome
 
@@ -30,17 +33,29 @@ type Outcomes = (transaction: DevnetTransaction) => TransactionOutcome
 export class ChainBuilder {
   /** The chain as it is now. */
   chain: Chain
-  #genesis: Genesis
+  readonly #genesis: Genesis
+  readonly #keptBlocks: number
   #divergence = ''
   #movedTransactions: DevnetTransaction[] = []
 
-  /** Starts after a block, with its state. The transactions of that block only determine its hash. */
-  constructor(genesis: Genesis, number: number, transactions: readonly UnsignedTransaction[], initialState: StateValues) {
+  constructor(genesis: Genesis, { number, state, keptBlocks }: Start) {
     this.#genesis = genesis
-    const hashes = transactions.map((transaction, index) => ({ hash: this.#transactionHash(number, index, transaction) }))
-    const anchor = anchorBlock(number, this.#timeOf(number), this.#blockHash(number, hashes), initialState)
-    const first = anchorBlock(0, this.#timeOf(0), this.#blockHash(0, []), genesis.initialState)
+    this.#keptBlocks = Math.max(keptBlocks, HISTORY_BLOCKS)
+    const anchor = anchorBlock(number, this.#timeOf(number), this.#blockHash(number), state)
+    const first = anchorBlock(0, this.#timeOf(0), this.#blockHash(0), genesis.initialState)
     this.chain = Chain.after(anchor, this.#timeOf(number + 1), first)
+  }
+
+  /** Adds sealed blocks up to a number, with these transactions alone. The last one leaves this state behind. */
+  outline(until: number, transactionsOf: (block: number) => readonly DeferredTransaction[], state: StateValues): void {
+    const past: DevnetBlock[] = []
+    while (this.chain.head.number < until) {
+      past.push(this.chain.head)
+      const { number } = this.chain.pending
+      this.makeFlashblock(transactionsOf(number))
+      this.chain = this.chain.seal(this.#blockHash(number), this.#timeOf(number + 1), 1)
+    }
+    this.chain = this.chain.withPast(past, state, this.#timeOf(until + 1))
   }
 
   makeFlashblock(transactions: readonly DeferredTransaction[]): readonly DevnetLog[] {
@@ -84,7 +99,7 @@ export class ChainBuilder {
     const { number, transactions } = this.chain.pending
     if (reason)
       this.#divergence = digest(this.#divergence, reason, ...transactions.flatMap(({ hash, logs }) => [hash, JSON.stringify(logs)]))
-    this.chain = this.chain.seal(this.#blockHash(number, transactions), this.#timeOf(number + 1), HISTORY_BOUND)
+    this.chain = this.chain.seal(this.#blockHash(number), this.#timeOf(number + 1), this.#keptBlocks)
     return this.chain.head
   }
 
@@ -116,9 +131,9 @@ export class ChainBuilder {
     return digest(this.#genesis.salt, 'transaction', this.#divergence, block, index, from, to, input)
   }
 
-  // Omits the hash of the parent, so that the hash of a block is known without a replay from block 0.
-  #blockHash(block: number, transactions: readonly { hash: Hex }[]): Hex {
-    return digest(this.#genesis.salt, 'block', this.#divergence, block, ...transactions.map(({ hash }) => hash))
+  // Omits the parent and the transactions, so that the hash of a block is known without a replay from block 0.
+  #blockHash(block: number): Hex {
+    return digest(this.#genesis.salt, 'block', this.#divergence, block)
   }
 
   #timeOf(number: number): DevnetBlockTime {

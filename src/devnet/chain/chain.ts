@@ -1,5 +1,5 @@
 import { type Hex, quantity, ZERO_WORD } from '../../lib/hex.ts'
-import { AccountState, etherKey, nonceKey, type StateValues } from './account-state.ts'
+import { AccountState, etherKey, nonceKey, type StateValues, type StateWrite, valueAfter } from './account-state.ts'
 import type { DevnetBlock, DevnetBlockTime, PendingDevnetBlock, RunTransaction } from './chain-types.ts'
 
 export const GAS_PRICE = 6_000_000n
@@ -36,7 +36,10 @@ export class Chain {
   }
 
   blockOfHash(hash: Hex): DevnetBlock | undefined {
-    return [this.genesis, ...this.blocks.slice(1)].find((block) => block.hash === hash)
+    return (
+      this.blocks.findLast((block, index) => block.hash === hash && index > 0) ??
+      (this.genesis.hash === hash ? this.genesis : undefined)
+    )
   }
 
   /** Reads the state after a block. That before the oldest kept block is known too, because that block can be undone. */
@@ -56,6 +59,12 @@ export class Chain {
     const { flashblocks: _, ...built } = this.pending
     const block = { ...built, hash, logs: built.logs.map((log) => ({ ...log, blockHash: hash })) }
     return new Chain(this.genesis, [...this.blocks.slice(-kept), block], emptyBlockAfter(block, next))
+  }
+
+  /** Puts blocks before the newest one, and gives that one another state, as if more had happened. The next block is empty. */
+  withPast(past: readonly DevnetBlock[], values: StateValues, next: DevnetBlockTime): Chain {
+    const head = { ...this.head, state: new AccountState(values) }
+    return new Chain(this.genesis, [...past, head], emptyBlockAfter(head, next))
   }
 
   /** Goes back to a block, and begins the one after it with these transactions. */
@@ -93,13 +102,13 @@ const execute = (block: PendingDevnetBlock, runs: readonly RunTransaction[]): Pe
     transactions.push(transaction)
     for (const log of transaction.logs) logs.push({ ...log, ...place, logIndex: quantity(logs.length), removed: false })
     const fee = BigInt(transaction.gasUsed) * GAS_PRICE
-    const writes = [
+    const writes: readonly StateWrite[] = [
       { key: nonceKey(transaction.from), change: (count: bigint) => count + 1n },
       // A sender without ether pays nothing, so a test may send from any address without funding it.
       { key: etherKey(transaction.from), change: (wei: bigint) => (wei < fee ? wei : wei - fee) },
       ...transaction.writes,
     ]
-    for (const { key, change } of writes) written.set(key, change(readState(key)))
+    for (const write of writes) written.set(write.key, valueAfter(write, readState))
   }
   return { ...block, transactions, logs, state: block.state.with(written) }
 }

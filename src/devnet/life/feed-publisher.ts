@@ -16,20 +16,27 @@ import {
 import type { NavRound, ReadNav } from './nav-curve.ts'
 import { CYCLE_BLOCKS } from './trading-cycle.ts'
 
+/** In a past that is only outlined, one block of this number has the rounds of them all. */
+const OUTLINED_BLOCKS = 5
+
 /** Publishes each new round of a feed on chain, in the first block that starts after it. */
 export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav) => {
   const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
   const transmitterOf = ({ token }: DevnetFeed) => addressFrom(seed, `transmitter ${token.symbol}`)
+  const roundsSince = (before: number, block: number): readonly DeferredTransaction[] =>
+    roundsAt(readNav, blockStartMs(block))
+      .filter(({ updatedAtMs }) => updatedAtMs > blockStartMs(before))
+      .map(({ feed, round }) => buildTransmission(feed, transmitterOf(feed), round))
   return {
     stateAtStart: (cycle: number): StateValues => {
       const startMs = blockStartMs(cycle * CYCLE_BLOCKS)
       const nonces = roundsAt(readNav, startMs).map(({ feed, round }) => [nonceKey(transmitterOf(feed)), round.round] as const)
       return new Map([...feedValuesAt(readNav, startMs), ...nonces])
     },
-    transactions: (block: number): readonly DeferredTransaction[] =>
-      roundsAt(readNav, blockStartMs(block))
-        .filter(({ updatedAtMs }) => updatedAtMs > blockStartMs(block - 1))
-        .map(({ feed, round }) => buildTransmission(feed, transmitterOf(feed), round)),
+    transactions: (block: number): readonly DeferredTransaction[] => roundsSince(block - 1, block),
+    /** The rounds of several blocks, in the last of them. Of one feed, the newest. */
+    outline: (block: number): readonly DeferredTransaction[] =>
+      block % OUTLINED_BLOCKS > 0 ? [] : roundsSince(block - OUTLINED_BLOCKS, block),
   }
 }
 

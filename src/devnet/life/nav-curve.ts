@@ -1,3 +1,4 @@
+import { memoized } from '../../lib/bounded-map.ts'
 import type { DevnetToken } from '../tokens/issued-tokens.ts'
 import { seededRandom } from './seeded-random.ts'
 import { DAY_MS, lastOpenMs } from './trading-week.ts'
@@ -62,7 +63,9 @@ const valueAt = (nav: number, phases: readonly number[], atMs: number, quickShar
   return nav * (1 + deviation)
 }
 
-const wavePhasesOf = (seed: string, symbol: string): readonly number[] => {
+const PHASES_BOUND = 1_000
+
+const wavePhasesOf = memoized(PHASES_BOUND, (seed: string, symbol: string): readonly number[] => {
   const random = seededRandom(seed, 'nav', symbol)
   return waves.map(() => random() * 2 * Math.PI)
-}
+})

@@ -19,6 +19,8 @@ const SWAP_SHARE = 0.25
 const ROUTE_SHARE = 0.5
 /** Whether a pool trades at night too, so that a client of AAPLc soon receives a swap. */
 const isSteady = ({ symbol, kind }: DevnetPool): boolean => symbol === 'AAPLc' && kind === 'slipstream'
+/** In a past that is only outlined, one block of this number has a swap. */
+const OUTLINED_BLOCKS = 3
 /** Longest pause between two swaps of such a pool. */
 const STEADY_MS = 6_000
 
@@ -67,6 +69,11 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
       const counted = traderValues(cycle, index + 1).map(([key, value]) => writeValue(key, value))
       return { ...others, writes: [...writes, ...counted] }
     }
+  const swapsOf = (block: number, first: number, count: number): readonly ScheduledSwap[] => {
+    const at = ((block - 1) % CYCLE_BLOCKS) * flashblocksPerBlock + first
+    const scheduled = Array.from({ length: count }, (_, index) => byFlashblock.get(at + index) ?? []).flat()
+    return scheduled.filter((swap) => happens(cycleOf(block), swap))
+  }
   const rootAtStart = (cycle: number, pool: DevnetPool): bigint => {
     const lastSwap = lastSwaps.get(pool)
     if (cycle > 0 && lastSwap) return rootAfter(cycle - 1, lastSwap)
@@ -77,9 +84,13 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
       new Map([...openingValues(trader, (pool) => rootAtStart(cycle, pool)), ...traderValues(cycle, 0)]),
     transactions: (block: number, flashblock: number): readonly DeferredTransaction[] => {
       if (block < 1) return []
-      const cycle = cycleOf(block)
-      const scheduled = byFlashblock.get(((block - 1) % CYCLE_BLOCKS) * flashblocksPerBlock + flashblock) ?? []
-      return scheduled.filter((swap) => happens(cycle, swap)).map((swap) => build(cycle, swap))
+      return swapsOf(block, flashblock, 1).map((swap) => build(cycleOf(block), swap))
+    },
+    /** One of the swaps of a block, or none. */
+    outline: (block: number): readonly DeferredTransaction[] => {
+      if (block < 1 || block % OUTLINED_BLOCKS > 0) return []
+      const swaps = swapsOf(block, 0, flashblocksPerBlock)
+      return swaps.length === 0 ? [] : [build(cycleOf(block), pick(seededRandom(seed, 'outlined swap', block), swaps))]
     },
   }
 }
@@ -87,7 +98,7 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
 /** Makes pools in which only tests trade. */
 export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoolPrice) => {
   const values = openingValues(traderOf(seed), (pool) => rootOfPrice(pool, readPrice(pool, nowMs, 'opening')))
-  return { stateAtStart: () => values, transactions: () => [] }
+  return { stateAtStart: () => values, transactions: () => [], outline: () => [] }
 }
 
 export const traderOf = (seed: string): Hex => addressFrom(seed, 'swap trader')

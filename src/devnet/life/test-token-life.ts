@@ -1,4 +1,4 @@
-import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import { etherKey, nonceKey, type StateValues, valueAfter } from '../chain/account-state.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
@@ -38,7 +38,7 @@ export const createTestTokenLife = (seed: string, blockMs: number) => {
       const { from, gasUsed, writes } = typeof sealedAs === 'object' ? { ...shown, ...sealedAs } : shown
       change(nonceKey(from), (nonce) => nonce + 1n)
       change(etherKey(from), (wei) => wei - BigInt(gasUsed) * GAS_PRICE)
-      for (const write of writes ?? shown.writes) change(write.key, write.change)
+      for (const write of writes ?? shown.writes) values.set(write.key, valueAfter(write, readState))
     }
   }
   const usage = new Map<string, bigint>()

@@ -1,3 +1,5 @@
+import { memoized } from '../../lib/bounded-map.ts'
+
 export const DAY_MS = 86_400_000
 const WEEK_MS = 7 * DAY_MS
 const SESSION_MS = 5 * DAY_MS
@@ -25,23 +27,28 @@ const [NOON_ACTIVITY, EXTENDED_ACTIVITY, NIGHT_ACTIVITY] = [0.3, 0.15, 0.08]
 /** Time in which the rush at the open and at the close becomes e times less. */
 const RUSH_MINUTES = 35
 
-/** Returns how much is traded at a time, as a part of the most. */
-export type ReadActivity = (atMs: number) => number
-
-/** Most is traded at the open and the close of the session in New York, least at night and on a weekend. */
-export const activityAt: ReadActivity = (atMs) => {
-  const [weekday = '', hours, minutes] = newYorkClock.format(atMs).split(/\W+/)
-  const minute = Number(hours) * 60 + Number(minutes)
-  if (weekday.startsWith('S') || minute < PRE || minute >= POST_END) return NIGHT_ACTIVITY
-  if (minute < OPEN || minute >= CLOSE) return EXTENDED_ACTIVITY
-  const fromEdge = Math.min(minute - OPEN, CLOSE - minute)
-  return NOON_ACTIVITY + (1 - NOON_ACTIVITY) * Math.exp(-fromEdge / RUSH_MINUTES)
-}
-
 const newYorkClock = new Intl.DateTimeFormat('en-US', {
   timeZone: 'America/New_York',
   weekday: 'short',
   hour: '2-digit',
   minute: '2-digit',
   hourCycle: 'h23',
+})
+
+/** Returns how much is traded at a time, as a part of the most. */
+export type ReadActivity = (atMs: number) => number
+
+/** Most is traded at the open and the close of the session in New York, least at night and on a weekend. */
+export const activityAt: ReadActivity = (atMs) => activityInMinute(Math.floor(atMs / MINUTE_MS))
+
+const MINUTE_MS = 60_000
+const MINUTES_BOUND = 1_000
+
+const activityInMinute = memoized(MINUTES_BOUND, (minuteOfUnixTime: number): number => {
+  const [weekday = '', hours, minutes] = newYorkClock.format(minuteOfUnixTime * MINUTE_MS).split(/\W+/)
+  const minute = Number(hours) * 60 + Number(minutes)
+  if (weekday.startsWith('S') || minute < PRE || minute >= POST_END) return NIGHT_ACTIVITY
+  if (minute < OPEN || minute >= CLOSE) return EXTENDED_ACTIVITY
+  const fromEdge = Math.min(minute - OPEN, CLOSE - minute)
+  return NOON_ACTIVITY + (1 - NOON_ACTIVITY) * Math.exp(-fromEdge / RUSH_MINUTES)
 })

@@ -1,5 +1,5 @@
-import type { Abi, ContractEventName, ContractFunctionName } from 'viem'
-import { encodeAbiParameters, encodeEventTopics, encodeFunctionData, getAbiItem, parseAbi } from 'viem/utils'
+import type { Abi, AbiEvent, ContractEventName, ContractFunctionName } from 'viem'
+import { encodeAbiParameters, encodeFunctionData, parseAbi, toEventSelector } from 'viem/utils'
 import type { Hex } from '../../lib/hex.ts'
 import type { EmittedLog } from '../chain/chain-types.ts'
 
@@ -36,11 +36,12 @@ export const tokenAbi = parseAbi([
 ])
 
 export const aggregatorAbi = parseAbi([
-  'function transmit(uint32 aggregatorRoundId, int192 answer)',
   'event NewTransmission(uint32 indexed aggregatorRoundId, int192 answer, address transmitter, uint32 observationsTimestamp, int192[] observations, bytes observers, int192 juelsPerFeeCoin, bytes32 configDigest, uint40 epochAndRound)',
   'event NewRound(uint256 indexed roundId, address indexed startedBy, uint256 startedAt)',
   'event AnswerUpdated(int256 indexed current, uint256 indexed roundId, uint256 updatedAt)',
 ])
+
+type EventInput = AbiEvent['inputs'][number]
 
 /** The values of an event, by the names in its signature. */
 type EventArgs = Readonly<Record<string, unknown>>
@@ -50,19 +51,27 @@ export const tokenInput = (functionName: ContractFunctionName<typeof tokenAbi>, 
   encodeFunctionData<Abi>({ abi: tokenAbi, functionName, args })
 
 export const tokenLog = (address: Hex, event: ContractEventName<typeof tokenAbi>, args: EventArgs = {}): EmittedLog =>
-  encodeLog(tokenAbi, address, event, args)
+  encodeLog(address, event, args)
 
 export const aggregatorLog = (address: Hex, event: ContractEventName<typeof aggregatorAbi>, args: EventArgs): EmittedLog =>
-  encodeLog(aggregatorAbi, address, event, args)
+  encodeLog(address, event, args)
 
-const encodeLog = (abi: Abi, address: Hex, eventName: string, args: EventArgs): EmittedLog => {
-  const topics = encodeEventTopics({ abi, eventName, args }).flatMap((topic) => topic ?? [])
-  const item = getAbiItem({ abi, name: eventName })
-  const inputs = item && 'inputs' in item ? item.inputs : []
-  const unindexed = inputs.filter((input) => !('indexed' in input && input.indexed))
-  const data = encodeAbiParameters(
-    unindexed,
-    unindexed.map(({ name }) => args[name ?? '']),
-  )
-  return { address, topics, data }
+const events = new Map(
+  [...tokenAbi, ...aggregatorAbi].flatMap((item) => {
+    if (item.type !== 'event') return []
+    const inputs: readonly EventInput[] = item.inputs
+    const [indexed, others] = [inputs.filter((input) => input.indexed), inputs.filter((input) => !input.indexed)]
+    return [[item.name as string, { selector: toEventSelector(item), indexed, others }] as const]
+  }),
+)
+
+const encodeLog = (address: Hex, eventName: string, args: EventArgs): EmittedLog => {
+  const event = events.get(eventName)
+  if (!event) throw new Error(`no event ${eventName}`)
+  const encode = (inputs: readonly EventInput[]): Hex =>
+    encodeAbiParameters(
+      inputs,
+      inputs.map(({ name }) => args[name ?? '']),
+    )
+  return { address, topics: [event.selector, ...event.indexed.map((input) => encode([input]))], data: encode(event.others) }
 }

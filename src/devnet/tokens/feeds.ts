@@ -1,9 +1,9 @@
-import { encodeFunctionData } from 'viem/utils'
+import { toFunctionSelector } from 'viem/utils'
 import { type Hex, toLowerHex, toWord, ZERO_ADDRESS, ZERO_WORD } from '../../lib/hex.ts'
 import { codeKey, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
-import { aggregatorAbi, aggregatorLog } from './contract-abis.ts'
+import { aggregatorLog } from './contract-abis.ts'
 import { type DevnetToken, testToken, tokenOf } from './issued-tokens.ts'
 import { gasByKind } from './token-transfers.ts'
 
@@ -50,6 +50,7 @@ const TEST_AGGREGATOR = '0x7e570000000000000000000000000000feed0002'
 export const testFeed = toFeed([testToken.symbol, TEST_PROXY, TEST_AGGREGATOR])
 
 // A proxy packs its phase and that phase's aggregator into slot 2. An aggregator stores its newest round in slots 0 to 3.
+const TRANSMIT = toFunctionSelector('transmit(uint32,int192)')
 const PHASE_BITS = 16n
 const feedStateKey = (proxy: Hex) => storageKey(proxy, toWord(2n))
 const keyOfSlot = (slot: bigint) => (aggregator: Hex) => storageKey(aggregator, toWord(slot))
@@ -90,7 +91,7 @@ export const buildRoundTransaction =
     return {
       from: sender,
       to: aggregator,
-      input: encodeFunctionData({ abi: aggregatorAbi, functionName: 'transmit', args: [Number(round), answer] }),
+      input: `${TRANSMIT}${[round, BigInt.asUintN(256, answer)].map((value) => toWord(value).slice(2)).join('')}`,
       gasUsed: gasByKind.other,
       logs: [
         aggregatorLog(aggregator, 'NewTransmission', {

@@ -1,5 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
-import { type ReadState, type StateWrite, writeValue } from '../chain/account-state.ts'
+import { type ReadState, type StateWrite, valueAfter, writeValue } from '../chain/account-state.ts'
 import type { DeferredTransaction, EmittedLog, ExecutionContext } from '../chain/chain-types.ts'
 import { tokenInput, tokenLog } from './contract-abis.ts'
 import * as storage from './token-storage.ts'
@@ -51,7 +51,7 @@ export const executeInOrder = (calls: readonly TokenCall[], parties: CallParties
   const readWritten = (key: string) => written.get(key) ?? readState(key)
   const results = calls.map((call) => {
     const result = call(parties, { readState: readWritten, timestamp })
-    for (const { key, change } of result.writes) written.set(key, change(readWritten(key)))
+    for (const write of result.writes) written.set(write.key, valueAfter(write, readWritten))
     return result
   })
   return {

@@ -66,7 +66,7 @@ export const buildApproval = ({ token, from, to, raw }: TokenTransfer): Unsigned
   input: encodeCall(selectors.approval, to, raw),
   gasUsed: gasByKind.approval,
   logs: [{ address: token, topics: [APPROVAL, toWord(from), toWord(to)], data: toWord(raw) }],
-  writes: [{ key: allowanceKey(token, from, to), change: () => raw }],
+  writes: [{ key: allowanceKey(token, from, to), value: raw }],
 })
 
 export const buildLogsTransaction = (sender: Hex, logs: readonly EmittedLog[]): UnsignedTransaction => ({
@@ -85,7 +85,7 @@ export const buildLogsTransaction = (sender: Hex, logs: readonly EmittedLog[]): 
 export const buildFundedTransfer = (transfer: TokenTransfer, sender: Hex, build = buildTransfer): UnsignedTransaction => {
   const { token, from, raw } = transfer
   const transaction = build(transfer, sender)
-  const writes: StateWrite[] = [{ key: codeKey(token), change: () => TOKEN_CODE }]
+  const writes: StateWrite[] = [{ key: codeKey(token), value: TOKEN_CODE }]
   if (from !== ZERO_ADDRESS) writes.push({ key: tokenBalanceKey(token, from), change: raiseTo(raw) })
   return { ...transaction, writes: [...writes, ...transaction.writes] }
 }

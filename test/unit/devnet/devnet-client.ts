@@ -17,7 +17,7 @@ export type RpcAnswer = z.infer<typeof RpcAnswer>
 
 /** A chain of the demo, with two flashblocks in each block. */
 export const demoSettings = (seed: string): ScriptedChainSettings => ({
-  ...{ seed, chainId: 84_532_001, blockMs: 2_000, flashblockMs: 1_000, transactionsPerFlashblock: 1, calendar: true },
+  ...{ seed, chainId: 84_532_001, blockMs: 2_000, flashblockMs: 1_000, transactionsPerFlashblock: 1, pastMs: 0, calendar: true },
 })
 
 /** A devnet at manual pace, stopped after the test. */
