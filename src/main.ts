@@ -19,7 +19,7 @@ const entries: Readonly<Record<string, CommandEntry>> = {
     summary: 'run the relay; also without a command',
     run: async (args) =>
       (await import('./relay/serve.ts')).serve(args, {
-        startBuiltInChain: async (faults) => (await import('./devnet/devnet.ts')).startBuiltInChain(faults),
+        startBuiltInChain: async (faults, pastMs) => (await import('./devnet/devnet.ts')).startBuiltInChain(faults, pastMs),
         loadDocuments: async () => (await import('./docs/documents.ts')).documents,
       }),
     flags: async () => (await import('./relay/config/serve-command-line.ts')).settingFlags,

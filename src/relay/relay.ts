@@ -236,7 +236,12 @@ async function openCountedIngest(context: WritingContext) {
       }),
     // A batch ends at the next turn of the event loop, because Node has then read all sockets.
     tick: nextTurn,
-    settings: { ...config.tokens, ...intervals, sessionAt: calendar && ((seconds) => calendar.sessionAt(seconds)) },
+    settings: {
+      ...config.tokens,
+      ...intervals,
+      backfillFirstMs: config.chain.backfillFirstMs,
+      sessionAt: calendar && ((seconds) => calendar.sessionAt(seconds)),
+    },
     count: ({ repeated, unlisted, unreadable }, openAt) => {
       oldestOpenAt = openAt
       metrics.logsRepeated.inc(repeated)

@@ -26,7 +26,7 @@ const printError = (line: string) => process.stderr.write(`stocktape: ${line}\n`
 
 /** The built-in chain and the documents. The relay must not import them. Each is loaded when it is first needed. */
 type Companions = {
-  readonly startBuiltInChain: (faults: Config['process']['faults']) => Promise<BuiltInChain>
+  readonly startBuiltInChain: (faults: Config['process']['faults'], pastMs: number) => Promise<BuiltInChain>
   readonly loadDocuments: LoadDocuments
 }
 type BuiltInChain = { readonly upstream: Upstream; stop(): Promise<void> }
@@ -49,7 +49,8 @@ export async function serve(args: readonly string[], { startBuiltInChain, loadDo
   for (const reason of result.warnings) log('setting_unknown', { reason })
   const { role } = result.config.process
   log('started', { version, commit, role, node: process.versions.node, pid: process.pid, settings: result.shown })
-  const builtInChain = result.config.chain.isBuiltIn ? await startBuiltInChain(result.config.process.faults) : null
+  const { chain: upstream, process: own } = result.config
+  const builtInChain = upstream.isBuiltIn ? await startBuiltInChain(own.faults, upstream.backfillFirstMs) : null
   const config = builtInChain ? withUpstream(result.config, builtInChain.upstream) : result.config
   const relay = await start(config, { log, metrics, loadDocuments }, builtInChain)
   const url = `http://${hostInUrl(config.process.host)}:${relay.port}`

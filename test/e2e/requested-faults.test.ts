@@ -17,7 +17,7 @@ const openFaulty = async (
     hasPools = false,
   }: { readonly transactionsPerFlashblock?: number; readonly log?: WriteLine; readonly hasPools?: boolean } = {},
 ) => {
-  const settings = { PORT: '0', DATA_DIR: ':memory:', SILENCE: '500ms', STOCKS_REFRESH: '200ms' }
+  const settings = { PORT: '0', DATA_DIR: ':memory:', SILENCE: '500ms', STOCKS_REFRESH: '200ms', BACKFILL_FIRST: '0' }
   const parsed = readConfig([], { ...settings, FAULTS: faults })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const pace = { blockMs: 200, flashblockMs: 100, transactionsPerFlashblock }

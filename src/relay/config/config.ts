@@ -118,6 +118,8 @@ function withImplied(given: GivenSettings, givenNames: ReadonlySet<string>): Con
       upstreamRpcUrl: chain.upstreamRpcUrl ?? (network ? [network.rpcUrl] : (chain.upstreamWsUrl ?? [])),
       upstreamWsUrl: chain.upstreamWsUrl ?? [],
       isBuiltIn,
+      ...(isBuiltIn &&
+        !givenNames.has('BACKFILL_FIRST') && { backfillFirstMs: Math.min(BUILT_IN_FIRST_MS, chain.backfillLimitMs) }),
     },
     tokens: {
       ...tokens,
@@ -138,6 +140,8 @@ function withImplied(given: GivenSettings, givenNames: ReadonlySet<string>): Con
   }
 }
 
+/** With a past, the first visit of the board has charts and a history. */
+const BUILT_IN_FIRST_MS = 6 * 3_600_000
 /** Limit of messages on a tape of the built-in chain in memory: about 100 MB. */
 const BUILT_IN_MAX_MESSAGES = 100_000
 
@@ -171,6 +175,8 @@ function contradictions(given: GivenSettings, isListOptional: boolean): string[]
     lines.push('METRICS_TOKEN has no effect with METRICS_PORT, which needs none: leave one of them out')
   if (own.metricsPort !== undefined && own.metricsPort === own.port)
     lines.push(`METRICS_PORT must differ from PORT ${own.port}, which serves the clients`)
+  if (chain.backfillFirstMs > chain.backfillLimitMs)
+    lines.push('BACKFILL_FIRST must be at most BACKFILL_LIMIT: raise that one too, or read less')
   const upstream = upstreamNameOf(given)
   if (own.faults !== undefined && upstream !== undefined)
     lines.push(`FAULTS works only with the built-in chain: leave it out, or leave out ${upstream}`)

@@ -103,6 +103,11 @@ export const settingGroups = {
       duration(100, hourMs),
     ),
     FINALITY_POLL: setting('10s', 'interval of the polls of the safe and the finalized block', duration(100, hourMs)),
+    BACKFILL_FIRST: setting(
+      '0',
+      'how far back in block time a relay with an empty tape begins, at most BACKFILL_LIMIT; 6h with the built-in chain',
+      duration(0, 366 * dayMs),
+    ),
     BACKFILL_LIMIT: setting('6h', 'how far back in block time missed blocks are read', duration(0, 366 * dayMs)),
   },
   tokens: {

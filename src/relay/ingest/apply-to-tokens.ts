@@ -3,7 +3,7 @@ import type { Hex } from '../../lib/hex.ts'
 import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
 import type { SealedBlock } from '../chain/blocks/sealed-block.ts'
 import type { TokenContractState } from '../chain/contracts/token-contract.ts'
-import { applyContractAnswer, placeReports, rollBackReports } from '../tokens/apply-contract-answer.ts'
+import { applyContractAnswer, applyFirstAnswer, placeReports, rollBackReports } from '../tokens/apply-contract-answer.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
 import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { delist, diffList, isSameList, listedAddresses, markListed, refreshNavs, updateNav } from '../tokens/list/list-diff.ts'
@@ -46,7 +46,12 @@ type TokenStep = { readonly drafts: readonly Draft[]; readonly isMultiplierChang
 export function applyTokenAnswer(state: IngestState, answer: TokenContractState, moment: Moment): TokenStep {
   const token = state.tokens.get(answer.address)
   if (!token) return { drafts: [], isMultiplierChanged: false }
-  return applyReport(state, token, applyContractAnswer(token, answer, moment))
+  const isFirst = state.cursor === null && token.state === 'awaited'
+  if (!isFirst) return applyReport(state, token, applyContractAnswer(token, answer, moment))
+  // Nothing of the token is published yet.
+  const head = { block: state.head.sealed ?? answer.block, logIndex: Number.MAX_SAFE_INTEGER }
+  const { after } = applyFirstAnswer(token, answer, head, moment)
+  return { drafts: [], isMultiplierChanged: setToken(state, after) }
 }
 
 export function applyFrozen(

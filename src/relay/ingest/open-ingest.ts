@@ -1,6 +1,7 @@
 import { BehaviorSubject, distinctUntilChanged, EMPTY, filter, map, merge, type Observable, tap } from 'rxjs'
+import { wait } from '../../lib/async-loop.ts'
 import type { Hex } from '../../lib/hex.ts'
-import type { OpenKey, OpenKeys } from '../chain/blocks/sealed-block.ts'
+import type { Cursor, OpenKey, OpenKeys } from '../chain/blocks/sealed-block.ts'
 import { ContractPoller } from '../chain/contracts/contract-poller.ts'
 import type { ReadFilter } from '../chain/logs/log-filter.ts'
 import { LogMemory } from '../chain/logs/log-memory.ts'
@@ -18,8 +19,12 @@ import { filtersOf, isSameFilters, originOf, type Venue, venuesOfPool } from '..
 import type { IngestState } from './ingest-state.ts'
 import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
+import { findNamedPools } from './pools/named-pools.ts'
 import { PoolsToRead } from './pools/pools-to-read.ts'
 import { restoreState } from './restore-state.ts'
+
+/** How long a first run waits for the state of pools and contracts before it begins in the past without. */
+const FIRST_STATE_MS = 10_000
 
 /** The inputs of the ingest. It has no clock, random numbers or sockets of its own, and depends on these inputs only. */
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> &
@@ -33,7 +38,10 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
     readonly onChainEvent: (event: ChainEvent) => void
     /** Emits each polled list, or null if it cannot be read. `known` are the tokens that the previous run had listed. */
     readonly lists: (known: readonly Hex[]) => Observable<PolledList | null>
-    readonly settings: Pick<SourceOptions, 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs'> &
+    readonly settings: Pick<
+      SourceOptions,
+      'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs' | 'backfillFirstMs'
+    > &
       Pick<Config['tokens'], 'navStaleAfterMs' | 'feeds' | 'stocksRefreshMs' | 'pools' | 'poolMinDepth' | 'oracleRegistry'> &
       Pick<IngestState, 'sessionAt'>
   }
@@ -48,6 +56,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   const findLog: FindLog = (block, transaction, logIndex) => memory.find(block, transaction, logIndex)
   const contracts = new ContractPoller({
     request,
+    requestBatch: inputs.requestBatch,
     feeds: settings.feeds.map(({ proxy }) => proxy),
     registry: oracleRegistry && { address: oracleRegistry, stocksRefreshMs },
     // Contracts are read as of the last settled block, because a log above it may be missing or be retracted.
@@ -64,11 +73,21 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     log,
   })
   const poolsToRead = new PoolsToRead({ state, poller, log })
+  const readFirstState = async (block: Cursor, signal: AbortSignal): Promise<void> => {
+    const inTime = new AbortController()
+    const bounded = AbortSignal.any([signal, inTime.signal])
+    const read = async () => {
+      await poller.readFirst([...findNamedPools(state).values()], bounded)
+      await contracts.readAt(block, bounded)
+    }
+    // A later answer would count as one about the present.
+    await Promise.race([read(), wait(FIRST_STATE_MS, clock, bounded)]).finally(() => inTime.abort())
+  }
   const { cursor, began, head } = state
   const upstream = { request, confirmChain, link, linkCount, leaveEndpoint, onUnreadable: inputs.onUnreadable }
   const chainEvents = (followed: Observable<Followed>) =>
     source({
-      ...{ ...settings, ...upstream, openKeys: openKeysOf(state), findLog, cursor, began, head, clock, log },
+      ...{ ...settings, ...upstream, openKeys: openKeysOf(state), findLog, cursor, began, head, readFirstState, clock, log },
       leftOut: refusedFilters(state),
       outdated: blocksWithOpenTrades(state),
       filters: followed.pipe(

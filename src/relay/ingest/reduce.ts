@@ -91,14 +91,24 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
     }
     if (state.chainTime?.timestamp !== chainTime?.timestamp && !isBackfilled(event))
       addOutput(part, state, { publications: applySession(state, moment) }, moment)
-    if ((event.type === 'sealed' || event.type === 'cursor') && !isBackfilled(event))
-      addOutput(part, state, stepOf(closeBars(state, moment)), moment)
+    if (!settlesNewest(state, event)) continue
+    for (const bars of closeBars(state, moment)) {
+      if (part.updates.length >= PUBLISHED_PER_TURN) {
+        yield closePart(part, state, openSeq)
+        part = openPart(state)
+      }
+      addOutput(part, state, stepOf(bars), moment)
+    }
   }
   return closePart(part, state, null)
 }
 
 /** Whether an event has only backfilled blocks. They are old: their time says nothing about the current market session. */
 const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' && event.blocks.every(({ via }) => via === 'backfill')
+
+/** Whether an event settles new blocks, or the last one that is known. Before that one, blocks are being caught up. */
+const settlesNewest = ({ head }: IngestState, event: FoldedEvent): boolean =>
+  event.type === 'cursor' || (event.type === 'sealed' && (!isBackfilled(event) || event.cursor.number >= (head.sealed ?? 0)))
 
 const openPart = (state: IngestState) => ({
   before: { ...state, bars: { ...state.bars } },

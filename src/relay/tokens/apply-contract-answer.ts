@@ -26,6 +26,24 @@ export function applyContractAnswer(token: Token, result: TokenContractState, ti
   )
 }
 
+/** Applies what the contract said in the block where the first run begins. The present values of the list hold from the head on. */
+export function applyFirstAnswer(token: Token, result: TokenContractState, head: ChainPosition, timing: NavTiming): ChangedToken {
+  const { multiplier, pauseHistory } = token
+  const { after } = applyContractAnswer(token, result, timing)
+  const isSameMultiplier = isSameDouble(multiplier, after.multiplier)
+  const listed = { ...head, key: null, source: 'list', phase: 'effective', from: null, timestamp: null, isApplied: false } as const
+  const paused = pausedAt(pauseHistory, null)
+  const isSamePause = paused.join() === pausedAt(after.pauseHistory, null).join()
+  return withHistories(
+    after,
+    isSameMultiplier
+      ? after.multiplierHistory
+      : addReportedChange(after.multiplierHistory, { ...listed, to: multiplier, effectiveAt: null }),
+    isSamePause ? after.pauseHistory : addPauseChange(after.pauseHistory, { ...head, key: null, kind: 'all', features: paused }),
+    timing,
+  )
+}
+
 /** Called after a reorg that replaces the blocks from `from`. Moves contract answers of those blocks to the block before them. */
 export function rollBackReports(token: Token, from: number, timing: NavTiming): ChangedToken {
   const { multiplierHistory, pauseHistory } = token

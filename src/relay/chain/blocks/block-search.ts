@@ -17,8 +17,8 @@ export async function firstWithinAge(
     const timestamp = (await node.header(number, signal))?.timestamp ?? null
     return timestamp === null ? ifUnknown : timestamp >= since
   }
-  // A node that lacks the first block has pruned it or lags. The read of its logs will show which.
-  if (await isWithin(from, true)) return from
+  // A node that lacks the first block has pruned it or lags. The read of its logs will show which. No node lacks block 0.
+  if (await isWithin(from, from > 0)) return from
   return binarySearch(from, head.number, (number) => isWithin(number, false))
 }
 

@@ -1,12 +1,13 @@
-import type { Observable } from 'rxjs'
+import { merge, type Observable, Subject } from 'rxjs'
 import { observe, repeatStep } from '../../../lib/async-loop.ts'
-import type { Hex } from '../../../lib/hex.ts'
+import { type Hex, quantity } from '../../../lib/hex.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
 import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
 import type { Host } from '../../host.ts'
 import type { LogKind } from '../../log-lines.ts'
 import { addressSetOf } from '../logs/log-filter.ts'
-import type { RequestFn } from '../rpc/endpoint-pool.ts'
+import { batchedRequests } from '../rpc/batched-requests.ts'
+import type { RequestBatchFn, RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { type FeedContractState, readFeed } from './feed-contract.ts'
 import { type BlockRef, readFrozen, readToken, type TokenContractState } from './token-contract.ts'
@@ -20,6 +21,8 @@ export type ContractAnswer =
 const CHECK_INTERVAL_MS = 1_000
 /** Limit of contracts that the poller adds, or of which it checks whether they are due, in one turn of the event loop. */
 const CONTRACTS_PER_TURN = 2_500
+/** Limit of contracts that are read at once before settling begins in the past. Each has one request in a batch. */
+const FIRST_READS = 64
 const FEED_INTERVAL_MS = 60_000
 /** With N tokens, the poller asks the registry contract about each token at an interval of at least N times this. */
 const ORACLE_PAUSE_MS = 20
@@ -34,6 +37,7 @@ const EMPTY_CONTRACT_MS = 60_000
 
 type Options = Pick<Host, 'clock' | 'log'> & {
   readonly request: RequestFn
+  readonly requestBatch: RequestBatchFn
   readonly feeds: readonly Hex[]
   /** The contract that says whether the feed of a token is frozen; null if none is configured. */
   readonly registry: { readonly address: Hex; readonly stocksRefreshMs: number } | null
@@ -62,6 +66,7 @@ const emptyList = (): ContractList => ({ wanted: [], taken: [], contracts: new M
 /** Reads the state of token and feed contracts by eth_call, if the node serves it. No update waits for these reads. */
 export class ContractPoller {
   readonly #options: Options
+  readonly #first = new Subject<ContractAnswer>()
   readonly #lists: Readonly<Record<PolledType, ContractList>> = { token: emptyList(), feed: emptyList(), oracle: emptyList() }
   #backoffUntil = Number.NEGATIVE_INFINITY
   #refusedUntil = Number.NEGATIVE_INFINITY
@@ -88,7 +93,28 @@ export class ContractPoller {
 
   answers(): Observable<ContractAnswer> {
     const { clock } = this.#options
-    return observe<ContractAnswer>((emit, signal) => repeatStep(() => this.#pollDue(emit, signal), { clock, signal }))
+    const polled = observe<ContractAnswer>((emit, signal) => repeatStep(() => this.#pollDue(emit, signal), { clock, signal }))
+    return merge(polled, this.#first)
+  }
+
+  /** Reads the state that a block left behind, for the facts of the blocks after it. Ends early if the node has none of it. */
+  async readAt(block: BlockRef, signal: AbortSignal): Promise<void> {
+    const request = batchedRequests(this.#options.requestBatch, signal)
+    const { feed, token } = this.#lists
+    const feeds = feed.wanted.map((proxy) => async (): Promise<ContractAnswer | null> => {
+      const reading = await readFeed(request, proxy, quantity(block.number))
+      return reading && { type: 'feed', proxy, ...reading }
+    })
+    const tokens = token.wanted.map((address) => async (): Promise<ContractAnswer | null> => {
+      const reading = await readToken(request, address, block)
+      return reading && { type: 'token', address, block: block.number, ...reading }
+    })
+    for (const part of chunk([...tokens, ...feeds], FIRST_READS)) {
+      const answers = await Promise.all(part.map((read) => read().catch(upstreamFailure)))
+      signal.throwIfAborted()
+      for (const answer of answers) if (answer !== null && !(answer instanceof UpstreamError)) this.#first.next(answer)
+      if (answers.every((answer) => answer instanceof UpstreamError)) return
+    }
   }
 
   /** Reads due contracts one by one, so that these optional reads do not delay required ones. The registry is read last. */
@@ -231,4 +257,9 @@ export class ContractPoller {
     this.#refusedUntil = this.#options.clock.now() + REFUSED_MS
     this.#options.log('contracts_refused', { reason: failure.message })
   }
+}
+
+const upstreamFailure = (failure: unknown): UpstreamError => {
+  if (failure instanceof UpstreamError) return failure
+  throw failure
 }

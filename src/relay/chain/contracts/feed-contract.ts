@@ -14,6 +14,7 @@ export type FeedContractState = {
   readonly round: { readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint } | null
 }
 
+type BlockTag = Hex | 'latest'
 type FeedReading = Omit<FeedContractState, 'proxy'>
 
 /** Storage slot of a feed's proxy. Its lowest bits are the number of the current phase, and the aggregator is above them. */
@@ -38,16 +39,16 @@ const feedMethods = {
 }
 
 /** Reads a feed's proxy by calls, or from its storage if calls are refused or return no aggregator. */
-export async function readFeed(request: RequestFn, proxy: Hex): Promise<FeedReading | null> {
+export async function readFeed(request: RequestFn, proxy: Hex, block: BlockTag = 'latest'): Promise<FeedReading | null> {
   try {
-    const aggregator = await feedMethods.aggregator(request, proxy, 'latest')
-    if (aggregator) return await readRounds(request, proxy, aggregator)
+    const aggregator = await feedMethods.aggregator(request, proxy, block)
+    if (aggregator) return await readRounds(request, proxy, block, aggregator)
   } catch (failure) {
-    if (failure instanceof UpstreamError && failure.isRefused) return readStoredPhase(request, proxy)
+    if (failure instanceof UpstreamError && failure.isRefused) return readStoredPhase(request, proxy, block)
     throw failure
   }
   try {
-    return await readStoredPhase(request, proxy)
+    return await readStoredPhase(request, proxy, block)
   } catch (failure) {
     // The proxy gave no aggregator, so a failed read of its storage means that there is none.
     if (failure instanceof UpstreamError) return null
@@ -55,11 +56,11 @@ export async function readFeed(request: RequestFn, proxy: Hex): Promise<FeedRead
   }
 }
 
-async function readRounds(request: RequestFn, proxy: Hex, aggregator: Hex): Promise<FeedReading | null> {
-  const phase = await feedMethods.phaseId(request, proxy, 'latest')
-  const decimals = await feedMethods.decimals(request, proxy, 'latest')
+async function readRounds(request: RequestFn, proxy: Hex, block: BlockTag, aggregator: Hex): Promise<FeedReading | null> {
+  const phase = await feedMethods.phaseId(request, proxy, block)
+  const decimals = await feedMethods.decimals(request, proxy, block)
   if (phase === null || decimals === null) return null
-  const data = await feedMethods.latestRoundData(request, proxy, 'latest')
+  const data = await feedMethods.latestRoundData(request, proxy, block)
   return { aggregator, phase, decimals, round: data && currentRound(data, phase) }
 }
 
@@ -73,8 +74,8 @@ function currentRound(
   return isOfPhase && round > 0n && updatedAt > 0n ? { answer, round, updatedAt } : null
 }
 
-async function readStoredPhase(request: RequestFn, proxy: Hex): Promise<FeedReading | null> {
-  const storedWord = readHex(await request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest']), WORD_CHARS)
+async function readStoredPhase(request: RequestFn, proxy: Hex, block: BlockTag): Promise<FeedReading | null> {
+  const storedWord = readHex(await request('eth_getStorageAt', [proxy, PHASE_SLOT, block]), WORD_CHARS)
   if (storedWord === null) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')
   const bits = BigInt(storedWord)
   const aggregator = bits >> PHASE_BITS

@@ -1,6 +1,7 @@
-import { ignoreElements, interval, merge, type Observable, tap } from 'rxjs'
+import { ignoreElements, interval, merge, type Observable, Subject, tap } from 'rxjs'
 import { observe, repeatStep, WakeUp } from '../../../lib/async-loop.ts'
 import { getOrAdd } from '../../../lib/bounded-map.ts'
+import { chunk } from '../../../lib/turns.ts'
 import type { Host } from '../../host.ts'
 import type { RequestBatchFn } from '../rpc/endpoint-pool.ts'
 import type { Pool } from './pool.ts'
@@ -33,6 +34,7 @@ export class PoolPoller {
   readonly #options: Options
   readonly #reader: PoolReader
   readonly #wakeUp = new WakeUp()
+  readonly #first = new Subject<PoolsRead>()
   #pools: ReadonlyMap<Pool, PolledPool> = new Map()
   /** The pools to read, the one that waits for the longest time first. */
   readonly #due = new Set<Pool>()
@@ -65,12 +67,19 @@ export class PoolPoller {
   answers(): Observable<PoolsRead> {
     const { stocksRefreshMs, clock } = this.#options
     return merge(
+      this.#first,
       interval(stocksRefreshMs, clock).pipe(
         tap(() => this.read(this.#pools.keys())),
         ignoreElements(),
       ),
       observe<PoolsRead>((emit, signal) => repeatStep(() => this.#step(emit, signal), { clock, signal, wakeUp: this.#wakeUp })),
     )
+  }
+
+  /** Reads pools before their tokens are listed, to know which of them to follow. */
+  async readFirst(pools: readonly Pool[], signal: AbortSignal): Promise<void> {
+    for (const part of chunk(pools, POOLS_PER_BATCH_BOUND))
+      this.#first.next({ type: 'pools', ...(await this.#reader.read(part, 'latest', signal)) })
   }
 
   async #step(emit: (answer: PoolsRead) => void, signal: AbortSignal): Promise<number | null> {

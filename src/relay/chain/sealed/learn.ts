@@ -14,6 +14,8 @@ import type { FinalityEvent, Hole, PlannedRead, ReadAnswer, SealedEvidence, Sett
 
 /** Number of retries of an unanswered page before a smaller one is tried. */
 const UNREACHABLE_RETRIES_BOUND = 3
+/** Limit of the pages that a first run reads before it settles newer blocks. A failed page ends that too. */
+const FIRST_PAGES_BOUND = 32
 /** A recheck reads recent blocks again after this many new blocks. */
 const RECHECK_EVERY_BLOCKS = 2
 /** Least interval between the starts of two rechecks. */
@@ -41,7 +43,7 @@ function take(state: SealedState, evidence: SealedEvidence, at: number): Learned
       return [{ ...state, outdated: new Map([...state.outdated, ...evidence.blocks.map((number) => [number, nth] as const)]) }, []]
     }
     case 'began':
-      return [state.blocks.newest ? state : { ...state, blocks: addUnread(state.blocks, evidence.cursor) }, []]
+      return [state.blocks.newest || state.beginsInPast ? state : begin(state, evidence.cursor), []]
     case 'head':
       return suspecting(state, learnHead(state, evidence.header, evidence.isPushed))
     case 'removed':
@@ -54,6 +56,8 @@ function take(state: SealedState, evidence: SealedEvidence, at: number): Learned
       return takeAnswer(state, evidence, at)
   }
 }
+
+const begin = (state: SealedState, cursor: Cursor): SealedState => ({ ...state, blocks: addUnread(state.blocks, cursor) })
 
 /** Reports a newly disputed block at once, before requests show who is right. */
 const suspecting = ({ disputed: before }: SealedState, state: SealedState): Learned => {
@@ -74,6 +78,13 @@ function takeAnswer(state: SealedState, answer: ReadAnswer, at: number): Learned
     }
     case 'replaced':
       return rollBack({ ...succeed(state, read, at), rolledBackAt: at }, answer.to, answer.lost)
+    case 'first': {
+      const { cursor } = answer
+      return [
+        succeed({ ...begin(state, cursor), pagesFirst: FIRST_PAGES_BOUND }, read, at),
+        [{ type: 'cursor', cursor, timestamp: null }],
+      ]
+    }
     case 'skipped':
       return [succeed(skip(state, answer), read, at), []]
     case 'page':
@@ -127,7 +138,7 @@ function fail(state: SealedState, read: PlannedRead, failure: ReadFailure, at: n
   if (read.lane === 'backfill') {
     // A node may time out on a range that is too large instead of refusing it.
     const isShrunk = read.what === 'page' && kind === 'unreachable' && countOf(before, kind) >= UNREACHABLE_RETRIES_BOUND
-    return { ...state, failures, page: isShrunk ? shrunkPage(read.page) : state.page }
+    return { ...state, failures, page: isShrunk ? shrunkPage(read.page) : state.page, pagesFirst: 0 }
   }
   if (read.lane === 'outdated') return { ...state, failures }
   const failingSince = kind !== null && outageKinds.has(kind) ? (state.outage.failingSince ?? at) : state.outage.failingSince
@@ -234,7 +245,8 @@ function takePage(state: SealedState, { read, blocks, holes, to }: Extract<ReadA
   const unread = unreadAfter(state.unread, to)
   // After a reorg, the relay can roll back a block that was read inside of a hole only if it knows the hash.
   const known = read.what === 'missing' ? blocks.reduce(addUnread, state.blocks) : state.blocks
-  const next = succeed({ ...state, unread, blocks: known, page: grownPage(state.page) }, read, at)
+  const pagesFirst = Math.max(0, state.pagesFirst - 1)
+  const next = succeed({ ...state, unread, blocks: known, page: grownPage(state.page), pagesFirst }, read, at)
   return [next, [sealedEvent(next, blocks, holes)]]
 }
 

@@ -14,7 +14,7 @@ export const plan = (state: SealedState): readonly PlannedRead[] =>
   [planSettling(state), planOutdated(state), planBackfill(state), planRecheck(state)].filter((read) => read !== null)
 
 function planSettling(state: SealedState): PlannedRead | null {
-  const { blocks, target, disputed, outage, recheck, failures } = state
+  const { blocks, target, disputed, outage, recheck, failures, filters } = state
   const lane = 'settle'
   if (disputed !== null)
     return { lane, what: 'disputed', number: disputed, acceptsMissing: countOf(failures.settle, 'behind') >= DISPUTE_TRIES }
@@ -22,7 +22,10 @@ function planSettling(state: SealedState): PlannedRead | null {
   if (incomplete !== undefined && (isCaughtUp(state) || !recheck.hasResettled))
     return { lane, what: 'incomplete', number: incomplete }
   const { newest: settled } = blocks
+  // Before the list is read, the past would be read without its tokens.
+  if (settled === null && state.beginsInPast && target !== null && filters.length > 0) return { lane, what: 'first', target }
   if (settled === null || target === null || target.number <= settled.number) return null
+  if (state.pagesFirst > 0 && state.unread.length > 0) return null
   const ahead = target.number - settled.number
   if (outage.isUnbounded) return { lane, what: 'oldest', settled, target }
   if (ahead > BACKFILL_THRESHOLD_BLOCKS) return { lane, what: 'newest', settled, target }

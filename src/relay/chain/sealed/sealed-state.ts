@@ -20,6 +20,10 @@ export type SealedState = {
   /** The filters of the next reads. Each change makes a new array. */
   readonly filters: readonly ReadFilter[]
   readonly blocks: SettledBlocks
+  /** Whether this is the first run, and settling begins in the past. */
+  readonly beginsInPast: boolean
+  /** Number of pages of the past that may still be read before newer blocks are settled. In chain order, no fact is corrected. */
+  readonly pagesFirst: number
   /** The head to settle up to, the last received one, and the number of the last one that was asked for. */
   readonly target: SealedHeader | null
   readonly lastHead: SealedHeader | null
@@ -66,6 +70,8 @@ type SealedStart = {
   readonly cursor: Cursor | null
   /** The block above which the first run began to settle. */
   readonly began?: number | null
+  /** How far back in block time settling begins without a cursor; 0 at the first head. */
+  readonly backfillFirstMs?: number
   /** The newest `safe` block in the previous run. */
   readonly safe: number | null
   readonly openKeys: Pick<OpenKeys, 'sealedInPreviousRun'>
@@ -73,12 +79,22 @@ type SealedStart = {
   readonly silenceMs: number
 }
 
-export function startSealed({ cursor, began = null, safe, openKeys, outdated = [], silenceMs }: SealedStart): SealedState {
+export function startSealed({
+  cursor,
+  began = null,
+  backfillFirstMs = 0,
+  safe,
+  openKeys,
+  outdated = [],
+  silenceMs,
+}: SealedStart): SealedState {
   // A reorg during the outage may have replaced blocks below the cursor, so their hashes are remembered.
   const known = cursor ? [...openKeys.sealedInPreviousRun.filter(({ number }) => number < cursor.number), cursor] : []
   return {
     filters: [],
     blocks: known.reduce(addUnread, noBlocks(began)),
+    beginsInPast: cursor === null && backfillFirstMs > 0,
+    pagesFirst: 0,
     target: null,
     lastHead: null,
     polledHead: null,

@@ -5,7 +5,16 @@ import { readMissing, readPage } from './backfill-reads.ts'
 import { plan } from './plan.ts'
 import { readRecent } from './recheck-read.ts'
 import type { SealedState } from './sealed-state.ts'
-import { findNewest, findOldest, readAgain, readDisputed, readNext, readOutdated, type SettleContext } from './settle-reads.ts'
+import {
+  findFirst,
+  findNewest,
+  findOldest,
+  readAgain,
+  readDisputed,
+  readNext,
+  readOutdated,
+  type SettleContext,
+} from './settle-reads.ts'
 import type { Found, Lane, PlannedRead, ReadAnswer } from './settlement-types.ts'
 
 type Options = Omit<SettleContext, 'filters' | 'signal'> & {
@@ -57,6 +66,8 @@ async function perform(context: SettleContext, state: SealedState, read: Planned
         return [await readAgain(context, state, read)]
       case 'outdated':
         return [await readOutdated(context, state, read)]
+      case 'first':
+        return [await findFirst(context, read)]
       case 'oldest':
         return [await findOldest(context, state, read)]
       case 'newest':

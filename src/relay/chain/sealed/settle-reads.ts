@@ -20,8 +20,15 @@ import type { Found, ReadOf } from './settlement-types.ts'
 /** Number of newest blocks that are settled one by one after an outage. Backfill reads the older ones in ranges. */
 const NEWEST_BLOCKS = 64
 
-/** Limit of the age of blocks to catch up on after an outage, in chain time. */
-export type SettleContext = BlockReadContext & Pick<Host, 'log'> & { readonly backfillLimitMs: number }
+export type SettleContext = BlockReadContext &
+  Pick<Host, 'log'> & {
+    /** Limit of the age of blocks to catch up on after an outage, in chain time. */
+    readonly backfillLimitMs: number
+    /** How far back in chain time settling begins if nothing was settled before. */
+    readonly backfillFirstMs?: number
+    /** Called with the block after which settling begins in the past: what that block leaves behind is read first. */
+    readonly readFirstState?: (block: Cursor, signal: AbortSignal) => Promise<void>
+  }
 
 /** Reads the header of a settled block for which a node gave another hash. */
 export async function readDisputed(context: SettleContext, state: SealedState, read: ReadOf<'disputed'>): Promise<Found> {
@@ -129,6 +136,15 @@ async function confirm({ node, signal }: SettleContext, { number, hash }: Sealed
   const [reading, header] = await Promise.all([read, readHeader(node, number, signal)])
   if (header.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
   return { ...reading, header }
+}
+
+/** Finds the block from which on the past is read. A node that pruned it begins with the oldest block that it has. */
+export async function findFirst(context: SettleContext, { target }: ReadOf<'first'>): Promise<Found> {
+  const { node, backfillFirstMs = 0, readFirstState, signal } = context
+  const head = await readHeader(node, target.number, signal)
+  const { number, hash } = await readHeader(node, await firstWithinAge(node, 0, head, backfillFirstMs, signal), signal)
+  await readFirstState?.({ number, hash }, signal)
+  return { type: 'first', cursor: { number, hash } }
 }
 
 /** Finds the last block that is too old to catch up on after an outage. */

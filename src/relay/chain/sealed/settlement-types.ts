@@ -28,6 +28,8 @@ export type SettlementEvent =
       /** No block up to this one can have pre-confirmed logs any more. */
       readonly newest: number
     })
+  /** Settling starts with the block after the cursor. Reported only if no previous run has settled a block. */
+  | { readonly type: 'cursor'; readonly cursor: Cursor; readonly timestamp: number | null }
   /** A reorganisation may have removed this block and all above. Unless it is only suspected, they are settled again. */
   | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
 
@@ -39,6 +41,8 @@ export type PlannedRead =
   | { readonly lane: 'settle'; readonly what: 'incomplete'; readonly number: number }
   /** A block that was settled without a filter that it needs. A later need of the block has a higher `nth`. */
   | { readonly lane: 'outdated'; readonly what: 'outdated'; readonly number: number; readonly nth: number }
+  /** In the first run, the block from which on the past is read. */
+  | { readonly lane: 'settle'; readonly what: 'first'; readonly target: SealedHeader }
   /** After an outage, the first block that is not too old to catch up on. */
   | { readonly lane: 'settle'; readonly what: 'oldest'; readonly settled: Cursor; readonly target: SealedHeader }
   /** The block to skip to, because settling is far behind. */
@@ -64,6 +68,8 @@ export type Found =
   | { readonly type: 'confirmed'; readonly number: number }
   /** The node has another block: those above `to` were replaced. Those in `lost` may be, but cannot be rolled back. */
   | { readonly type: 'replaced'; readonly to: Cursor; readonly lost: BlockRange | null }
+  /** The block after which settling begins in the past. */
+  | { readonly type: 'first'; readonly cursor: Cursor }
   /** The blocks up to `to` are not settled one by one. */
   | { readonly type: 'skipped'; readonly to: Cursor; readonly missingReason: string | null }
   /** Old blocks up to `to`. A page with many logs has several such parts. */
@@ -84,7 +90,7 @@ export type SealedEvidence =
   | { readonly type: 'listed'; readonly filters: readonly ReadFilter[] }
   /** Blocks to settle again, because they were settled without a filter that they need. */
   | { readonly type: 'outdated'; readonly blocks: readonly number[] }
-  /** Settling begins with the block after the cursor, unless it has begun. */
+  /** Settling begins with the block after the cursor, unless it has begun, or begins in the past. */
   | { readonly type: 'began'; readonly cursor: Cursor }
   | { readonly type: 'head'; readonly header: SealedHeader; readonly isPushed: boolean }
   /** The node withdrew a log of this block. */

@@ -1,6 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Ingest, SourceName, SourceReason } from '../../../protocol/fields.ts'
-import type { Cursor } from '../blocks/sealed-block.ts'
 import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Log } from '../logs/log-parser.ts'
 import type { FinalityEvent, SettlementEvent } from '../sealed/settlement-types.ts'
@@ -21,8 +20,6 @@ export type ChainEvent =
       readonly hash?: Hex
       readonly parentHash?: Hex | null
     }
-  /** Settling starts with the block after the cursor. Reported only if no previous run has settled a block. */
-  | { readonly type: 'cursor'; readonly cursor: Cursor; readonly timestamp: number | null }
   /** The source receives the logs that match these filters from now on. */
   | { readonly type: 'subscribed'; readonly filters: readonly ReadFilter[] }
   /** The node refuses the filter of a contract, so that blocks are settled without its logs, or answers it again. */

@@ -204,7 +204,11 @@ function takeHead(progress: SourceProgress, header: SealedHeader, via: 'link' | 
   if (number <= (sealed.target?.number ?? -1)) return begun
   const head = { type: 'head', sealed: number, pending: null, timestamp, hash, parentHash } as const
   const start = { type: 'cursor', cursor, timestamp: cursor.number === number && !isPushed ? timestamp : null } as const
-  return emitted(begun, isPushed ? { ...head, isPushed } : head, ...(sealed.blocks.newest === null ? [start] : []))
+  return emitted(
+    begun,
+    isPushed ? { ...head, isPushed } : head,
+    ...(sealed.blocks.newest === null && begun.sealed.blocks.newest !== null ? [start] : []),
+  )
 }
 
 /** Settling starts at the first head, or lower, to include the logs that were pushed before that head. */
@@ -269,6 +273,11 @@ function emitOrHold(progress: SourceProgress, event: LogsEvent): SourceProgress 
 /** Emits an event of settling. A settled block shows whether its logs were pushed: the link can miss those that it should push. */
 function takeSealedEvent(progress: SourceProgress, event: SettlementEvent | FinalityEvent, at: number): SourceProgress {
   if (event.type === 'reorg' && !event.isSuspected) return emitted(after(progress, at, { type: 'reorg' }), event)
+  if (event.type === 'cursor') {
+    // All blocks of the past are read for the filters of this moment.
+    const { filters } = progress.sealed
+    return emitted({ ...progress, covered: filters }, event, { type: 'subscribed', filters })
+  }
   if (event.type !== 'sealed') return emitted(progress, event)
   const blocks = progress.state.link === 'pushing' ? event.blocks.filter(({ via }) => via === 'sealed') : []
   const judged = blocks.reduce((state, { number, logs }) => {

@@ -33,6 +33,7 @@ import { limitedRequests } from '../rpc/limited-requests.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { isKnown, startSealed } from '../sealed/sealed-state.ts'
 import { settleChain } from '../sealed/settle-chain.ts'
+import type { SettleContext } from '../sealed/settle-reads.ts'
 import { findBlock } from '../sealed/settled-blocks.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { pollFinality } from './finality-poll.ts'
@@ -72,6 +73,9 @@ export type SourceOptions = Pick<Host, 'clock' | 'log'> & {
   readonly silenceMs: number
   readonly finalityPollMs: number
   readonly backfillLimitMs: number
+  /** How far back settling begins without a cursor, and what is called with the block after which it begins; default: at the head. */
+  readonly backfillFirstMs?: number
+  readonly readFirstState?: SettleContext['readFirstState']
   /** Called with the number of messages and logs that cannot be read. */
   readonly onUnreadable?: (count: number) => void
 }
@@ -120,9 +124,10 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     )
   })
 
-type PresentOptions = Omit<SourceOptions, 'openKeys' | 'cursor' | 'head' | 'request' | 'confirmChain' | 'leaveEndpoint'> & {
-  readonly endpoints: Pick<SourceOptions, 'request' | 'confirmChain' | 'leaveEndpoint'>
-}
+type PresentOptions = Omit<
+  SourceOptions,
+  'openKeys' | 'cursor' | 'head' | 'request' | 'confirmChain' | 'leaveEndpoint' | 'backfillFirstMs' | 'readFirstState'
+> & { readonly endpoints: Pick<SourceOptions, 'request' | 'confirmChain' | 'leaveEndpoint'> }
 
 /** Returns a source that starts at the head: nothing was settled before, and no key is open. */
 export const sourceFromNow = ({ endpoints, ...options }: PresentOptions): Observable<ChainEvent> =>

@@ -22,8 +22,8 @@ import type { IngestState } from '../ingest-state.ts'
 import { type BarBook, emptyBook, makeDue, minuteOfBlock, placeFaults } from './bar-book.ts'
 import { endUnnamedFaults } from './track-bars.ts'
 
-/** Limit of the bars that one batch publishes. The others follow with the next block. */
-const BARS_PER_BATCH = 500
+/** Limit of the bars that are made at once. The next ones follow in another turn of the event loop, if many were published. */
+const BARS_PER_STEP = 100
 /** Limit of the trades that the book keeps. Beyond it, bars of the oldest minutes do not change any more. */
 const TRADES_BOUND = 262_144
 
@@ -31,19 +31,19 @@ const TRADES_BOUND = 262_144
  * Publishes the bars of minutes that are over: a block with a later time is settled, and all blocks before it are. A minute
  * whose trades changed is published again.
  */
-export function closeBars(state: IngestState, moment: Moment): readonly DraftOf<'bar'>[] {
+export function* closeBars(state: IngestState, moment: Moment): Generator<readonly DraftOf<'bar'>[], void> {
   const { bars: book, cursor } = state
   // While blocks before the newest one are not settled, as during a backfill, no bar closes.
-  if (!book.newest || !cursor || book.newest.number > cursor.number) return []
+  if (!book.newest || !cursor || book.newest.number > cursor.number) return
   endUnnamedFaults(state)
   placeFaults(book)
   const openFrom = minuteOf(book.newest.timestamp)
-  if (openFrom <= book.openFrom && !hasDue(book, openFrom)) return []
+  if (openFrom <= book.openFrom && !hasDue(book, openFrom)) return
   const isNewMinute = openFrom > book.openFrom
   book.openFrom = Math.max(openFrom, book.openFrom)
-  const drafts = takeDue(book, openFrom).flatMap(({ address, minute }) => closeMinute(state, address, minute, moment))
+  for (let due = takeDue(book, openFrom); due.length > 0; due = takeDue(book, openFrom))
+    yield due.flatMap(({ address, minute }) => closeMinute(state, address, minute, moment))
   if (isNewMinute) forgetFinalMinutes(state)
-  return drafts
 }
 
 const hasDue = ({ due }: BarBook, openFrom: number): boolean =>
@@ -53,7 +53,7 @@ function takeDue(book: BarBook, openFrom: number) {
   const all = [...book.due].flatMap(([address, minutes]) =>
     [...minutes].filter((minute) => minute < openFrom).map((minute) => ({ address, minute })),
   )
-  const taken = all.sort((a, b) => a.minute - b.minute).slice(0, BARS_PER_BATCH)
+  const taken = all.sort((a, b) => a.minute - b.minute).slice(0, BARS_PER_STEP)
   for (const { address, minute } of taken) book.due.get(address)?.delete(minute)
   return taken
 }

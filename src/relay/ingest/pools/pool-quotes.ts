@@ -20,6 +20,9 @@ export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead,
   const readBlock = block && moment.blockOf(block.number, block.hash, block.timestamp)
   return [...pools].flatMap(([pool, reading]) => {
     const token = state.tokens.get(pool.token)
+    // Before a token is listed, its pools are read only to know which to follow.
+    if (token?.state === 'awaited' && (reading.kind === 'read' || reading.isRefused))
+      return judgeVenue(state, pool, reading, moment)
     if (token?.state !== 'listed') return []
     const isRead = reading.kind === 'read' && token.decimals !== null
     const at = isRead && readBlock ? readBlock : newestHead(state)

@@ -33,10 +33,21 @@ describe('a start without any settings', () => {
     expect(configOf([])).toMatchObject({
       ...{ port: 8_080, host: '127.0.0.1', dataDir: ':memory:', preDrainMs: 0, drainMs: 10_000, logLevel: 'info' },
       ...{ tapeRetentionMs: 30 * 86_400_000, tapeMaxMessages: 100_000, stocksRefreshMs: 15_000, navStaleAfterMs: 93_600_000 },
-      ...{ pendingPollMs: 200, silenceMs: 3_000, backfillLimitMs: 21_600_000, heartbeatMs: 15_000 },
+      ...{ pendingPollMs: 200, silenceMs: 3_000, backfillLimitMs: 21_600_000, backfillFirstMs: 21_600_000, heartbeatMs: 15_000 },
       ...{ maxBacklogBytes: 1_048_576, backlogPatienceMs: 5_000 },
       ...{ maxClients: 20_000, maxSelections: 2_000, maxReplay: 100_000 },
     })
+  })
+
+  it('reads no more of the past of the built-in chain than after an interruption, and nothing of another chain', () => {
+    expect(configOf([], { BACKFILL_LIMIT: '1h' })).toMatchObject({ backfillFirstMs: 3_600_000 })
+    expect(configOf([], { BACKFILL_FIRST: '0' })).toMatchObject({ backfillFirstMs: 0 })
+    expect(configOf([], { STOCKS_API_URL: 'https://one.example', UPSTREAM_RPC_URL: 'https://one.example' })).toMatchObject({
+      backfillFirstMs: 0,
+    })
+    expect(configErrorsOf([], { BACKFILL_FIRST: '7h' })).toEqual([
+      'BACKFILL_FIRST must be at most BACKFILL_LIMIT: raise that one too, or read less',
+    ])
   })
 
   it('leaves settings without a default absent', () => {
@@ -249,7 +260,8 @@ describe('a bad value', () => {
       const ends = [[min, minUnit, -1] as const, [max, maxUnit, 1] as const]
       for (const [text = '', unit = '', step] of ends) {
         const end = Number(text.replaceAll(',', ''))
-        expect(configOf([], { [name]: `${end}${unit}` })[codeNameOf(name, setting) as keyof AllSettings]).toBeTypeOf('number')
+        const value = { BACKFILL_LIMIT: '366d', [name]: `${end}${unit}` }
+        expect(configOf([], value)[codeNameOf(name, setting) as keyof AllSettings]).toBeTypeOf('number')
         expect(configErrorsOf([], { [name]: `${end + step}${unit}` })).toHaveLength(1)
       }
     }

@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type ContractAnswer, ContractPoller } from '../../../../../src/relay/chain/contracts/contract-poller.ts'
 import type { BlockRef } from '../../../../../src/relay/chain/contracts/token-contract.ts'
+import type { RequestBatchFn } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { behindError } from '../fake-chain.ts'
@@ -42,8 +43,21 @@ const openCallPoller = ({
   const answers: ContractAnswer[] = []
   const warnings: string[] = []
   const failures: unknown[] = []
+  const batchSizes: number[] = []
+  const requestBatch: RequestBatchFn = (batch, signal) => {
+    batchSizes.push(batch.length)
+    return Promise.all(
+      batch.map(({ method, params }) =>
+        contracts.request(method, params, signal).then(
+          (result) => ({ ok: true, result }) as const,
+          (error: UpstreamError) => ({ ok: false, error }) as const,
+        ),
+      ),
+    )
+  }
   const poller = new ContractPoller({
     request: contracts.request,
+    requestBatch,
     feeds,
     registry: registry ? { address: registry, stocksRefreshMs: REFRESH_MS } : null,
     head: () => chain.head,
@@ -61,7 +75,19 @@ const openCallPoller = ({
     await advanceClock(clock, ms)
     return { answers: answers.slice(answersBefore), requests: contracts.requests.slice(requestsBefore) }
   }
-  return { contracts, chain, poller, warnings, failures, advance, close: () => subscription.unsubscribe() }
+  /** Reads everything at a block before it is settled. Returns the answers. */
+  const readAt = async (block: BlockRef) => {
+    chain.head = null
+    let isDone = false
+    const answersBefore = answers.length
+    const read = poller.readAt(block, new AbortController().signal).finally(() => {
+      isDone = true
+    })
+    while (!isDone) await advance(0)
+    await read
+    return answers.slice(answersBefore)
+  }
+  return { contracts, chain, poller, warnings, failures, advance, readAt, batchSizes, close: () => subscription.unsubscribe() }
 }
 
 /** The request for the block as of which the contracts are read. */
@@ -309,5 +335,29 @@ describe('the registry of the oracle', () => {
     expect((await advance(0)).answers).toEqual([answerOf(apple)])
     poller.setTokens([apple, tesla])
     expect((await advance(2_000)).answers).toEqual([answerOf(tesla)])
+  })
+})
+
+describe('what a block left behind', () => {
+  const past = { number: 1_000, hash: blockHash(1_000) }
+
+  it('is read of all tokens and feeds together, at that block', async () => {
+    const { contracts, readAt, batchSizes } = openCallPoller({ tokens: [apple, tesla], feeds: [proxy] })
+    contracts.setAnswers(proxy, { [LATEST_ROUND_DATA]: words((2n << 64n) | 7n, 100, 50, 60, (2n << 64n) | 7n) })
+    const answers = await readAt(past)
+    const feed = { type: 'feed', proxy, aggregator: bob, phase: 2, decimals: 8, round: { answer: 100n, round: 7n, updatedAt: 60n } }
+    expect(answers).toEqual(expect.arrayContaining([answerOf(apple), answerOf(tesla), feed]))
+    expect(batchSizes[0]).toBe(3)
+    expect(contracts.requests.filter((request) => request.startsWith(LATEST_ROUND_DATA))).toContain(
+      `${LATEST_ROUND_DATA} ${proxy} 0x3e8`,
+    )
+  })
+
+  it('omits a contract that fails, and is given up where the node has nothing of the block', async () => {
+    const opened = openCallPoller({ tokens: [apple, tesla] })
+    opened.contracts.setAnswers(apple, { [EFFECTIVE_AT]: new UpstreamError('gone', 'missing trie node') })
+    expect(await opened.readAt(past)).toEqual([answerOf(tesla)])
+    opened.contracts.failure = forbidden
+    expect(await opened.readAt(past)).toEqual([])
   })
 })

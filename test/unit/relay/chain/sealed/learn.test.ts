@@ -227,6 +227,7 @@ describe('evidence', () => {
   const settled = { number: 7, hash: blockHash(7) }
   const target = headerOf(200)
   const disputed = { lane: 'settle', what: 'disputed', number: 7, acceptsMissing: false } as const
+  const first = { lane: 'settle', what: 'first', target } as const
   const next = { lane: 'settle', what: 'next', settled, count: 1 } as const
   const newest = { lane: 'settle', what: 'newest', settled, target } as const
   const range = { from: 2, to: 4, missingReason: null, readableAt: 0 }
@@ -258,6 +259,7 @@ describe('evidence', () => {
     outdated: [[{ blocks: [6] }, ['outdated'], []]],
     lost: [[{ read: outdated, number: 6 }, ['failures', 'outdated'], ['sealed']]],
     began: [[{ cursor: settled }, [], []]],
+    first: [[{ read: first, cursor: settled }, ['blocks', 'failures', 'outage', 'pagesFirst', 'recheck'], ['cursor']]],
     head: [
       [{ header: headerOf(201), isPushed: false }, ['announced', 'lastHead', 'polledHead', 'target'], []],
       [{ header: headerOf(201), isPushed: true }, ['announced', 'lastHead', 'target'], []],

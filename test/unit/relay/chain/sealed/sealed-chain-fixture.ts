@@ -70,12 +70,11 @@ class SettledEvents {
 
   /** Where a restart continues. */
   restartCursor(): Cursor | null {
-    const last = this.all.findLast((event) => 'cursor' in event)
-    return last?.restartCursor ?? null
+    return this.ofType('sealed').at(-1)?.restartCursor ?? null
   }
 
   cursors(): readonly number[] {
-    return this.all.flatMap((event) => ('cursor' in event ? [event.cursor.number] : []))
+    return this.ofType('sealed').map(({ cursor }) => cursor.number)
   }
 }
 
@@ -96,6 +95,8 @@ type ChainSettings = {
   readonly safe?: number | null
   readonly sealedInPreviousRun?: readonly Cursor[]
   readonly backfillLimitMs?: number
+  readonly backfillFirstMs?: number
+  readonly readFirstState?: (block: Cursor) => Promise<void>
 }
 
 /** Settling of a scripted chain in virtual time. */
@@ -105,6 +106,7 @@ export const openSealedBlocks = ({
   safe = null,
   sealedInPreviousRun = [],
   backfillLimitMs = 3_600_000,
+  ...first
 }: ChainSettings = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const chain = new FakeChain(HEAD, clock)
@@ -113,7 +115,7 @@ export const openSealedBlocks = ({
   const settledEvents = new SettledEvents()
   const warnings: string[] = []
   const changed = new WakeUp()
-  let state = startSealed({ cursor: cursor ?? null, began, safe, openKeys, silenceMs: 3_000 })
+  let state = startSealed({ cursor: cursor ?? null, began, safe, openKeys, silenceMs: 3_000, ...first })
   const change = (next: (before: SealedState) => SealedState) => {
     state = next(state)
     changed.notify()
@@ -134,6 +136,7 @@ export const openSealedBlocks = ({
     state: () => state,
     changed,
     backfillLimitMs,
+    ...first,
     clock,
     log: (kind) => warnings.push(kind),
   }).subscribe(receive)

@@ -82,10 +82,11 @@ describe('a bar', () => {
 
   it('does not close while missed blocks are read', async () => {
     await play(await openFollowed(), [
+      [agreedHead(711), ''],
       [sealed(110, [sale(110)], { via: 'backfill' }), `${isOne} sealed late, seal trade`],
       [sealed(410, [sale(410)], { via: 'backfill' }), `${isOne} sealed late, seal trade`],
       [sealed(710, [], { via: 'backfill' }), ''],
-      [sealed(711), 'bar r1 1 at 324.90438933 in 110-110, bar r1 1 at 324.90438933 in 410-410'],
+      [sealed(711, [], { via: 'backfill' }), 'bar r1 1 at 324.90438933 in 110-110, bar r1 1 at 324.90438933 in 410-410'],
     ])
   })
 
@@ -182,8 +183,7 @@ describe('a partial bar', () => {
       [sealed(101), ''],
       [sealed(110, [sale(110)]), `${isOne} sealed late, seal trade`],
       [sealed(400), 'bar r1 1 at 324.90438933 in 110-110'],
-      [holeEvent(120, 130, 400), 'hole'],
-      [sealed(410), 'bar r2 1 at 324.90438933 in 110-110 partial pruned'],
+      [holeEvent(120, 130, 400), 'hole, bar r2 1 at 324.90438933 in 110-110 partial pruned'],
     ])
   })
 
