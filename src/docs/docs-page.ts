@@ -1,14 +1,11 @@
-import { createHash } from 'node:crypto'
 import { html, raw } from 'hono/html'
 import { asyncApi } from './asyncapi.ts'
 import { messageTypes } from './json-schemas.ts'
 import { openApi } from './openapi.ts'
-import { script, style } from './page-assets.ts'
+import { cspHashOf, script, style } from './page-assets.ts'
 import { recipes } from './recipes.ts'
 import { anchorOf, channels, copyBlock, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
 import { CAVEAT, serviceDescription, snippets } from './snippets.ts'
-
-const cspHashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 /** Allows only the page's own style and script, and connections to its own origin. */
 const contentSecurityPolicy = [
@@ -63,7 +60,7 @@ ${linkList('shared types', linksTo('part', schemaNames))}
 <h1>stocktape</h1>
 <p>${serviceDescription}</p>
 <p class="caveat">${CAVEAT}</p>
-<p>For machines: <a href="/openapi.json">openapi.json</a>, <a href="/asyncapi.json">asyncapi.json</a>, <a href="/llms.txt">llms.txt</a>, <a href="/types.ts">types.ts</a>, and a JSON Schema of every message and of <a href="/schemas/message.json">all of them</a>. <a href="/docs/contract">The contract</a> says what a client may rely on.</p>
+<p>For machines: <a href="/openapi.json">openapi.json</a>, <a href="/asyncapi.json">asyncapi.json</a>, <a href="/llms.txt">llms.txt</a>, <a href="/types.ts">types.ts</a>, and a JSON Schema of every message and of <a href="/schemas/message.json">all of them</a>. <a href="/docs/contract">The contract</a> says what a client may rely on. <a href="/docs/charts">Charts</a> draws bars, and shows how.</p>
 <h2 id="listen">Get started</h2>
 ${snippets.map(
   ({ id, title, description, source }) => html`<section id="listen-${id}"><h3>${title}</h3><p>${description}</p>

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readme } from '../protocol/contract-examples.ts'
 import { asyncApi } from './asyncapi.ts'
+import { chartLibrary, chartsPage } from './charts-page.ts'
 import { page } from './docs-page.ts'
 import { publishedSchemas } from './json-schemas.ts'
 import { llms } from './llms.ts'
@@ -18,6 +19,8 @@ export const documents = new Map([
   ['/llms.txt', documentOf('text/plain; charset=utf-8', llms())],
   ['/docs', documentOf('text/html; charset=utf-8', page.body, page.policy)],
   ['/types.ts', documentOf('text/plain; charset=utf-8', typescriptTypes())],
+  ['/docs/charts', documentOf('text/html; charset=utf-8', chartsPage.body, chartsPage.policy)],
+  ['/docs/lightweight-charts.js', documentOf('text/javascript; charset=utf-8', chartLibrary)],
   ['/docs/contract', documentOf('text/plain; charset=utf-8', readme)],
   ...[...publishedSchemas()].map(
     ([type, schema]) => [`/schemas/${type}.json`, documentOf(SCHEMA_TYPE, prettyJson(schema))] as const,

@@ -1,4 +1,8 @@
+import { createHash } from 'node:crypto'
 import { ORIGIN } from './snippets.ts'
+
+/** The source in a content security policy that allows this script or style. */
+export const cspHashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 export const style = `
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --shade: #f4f6f8; --line: #d8dee4; --mark: #0b5cad }
@@ -11,6 +15,7 @@ nav { position: sticky; top: 0; align-self: start; max-height: 100vh; overflow-y
 nav ul { list-style: none; margin: 0 0 1rem; padding: 0 }
 nav b { display: block; margin-top: 1rem; color: var(--soft); font-weight: 600 }
 main { padding: 2rem 0 6rem }
+.alone { max-width: 60rem; margin: 0 auto; padding-inline: 1.25rem }
 a { color: var(--mark); text-decoration: none }
 a:hover { text-decoration: underline }
 h1 { font-size: 2rem; margin: 0 }
@@ -25,11 +30,11 @@ pre { margin: 0; padding: .8rem 4.5rem .8rem 1rem; overflow-x: auto; background:
 .line button { position: absolute; top: .4rem; right: .4rem; padding: .1rem .6rem; font: 12px/1.6 system-ui, sans-serif; color: var(--soft); background: var(--paper); border: 1px solid var(--line); border-radius: 4px; cursor: pointer }
 .scroll { overflow-x: auto }
 .scroll + .scroll { margin-top: 1.25rem }
-table { border-collapse: collapse; width: 100%; font-size: .9rem }
-th:first-child, td:first-child { width: 8.5rem }
-th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line) }
-th { color: var(--soft); font-weight: 600 }
-td:nth-child(2) { color: var(--soft); min-width: 8rem; max-width: 18rem }
+.scroll table { border-collapse: collapse; width: 100%; font-size: .9rem }
+.scroll :is(th, td):first-child { width: 8.5rem }
+.scroll :is(th, td) { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line) }
+.scroll th { color: var(--soft); font-weight: 600 }
+.scroll td:nth-child(2) { color: var(--soft); min-width: 8rem; max-width: 18rem }
 .soft { color: var(--soft) }
 .caveat { padding: .7rem 1rem; border-left: 3px solid var(--mark); background: var(--shade) }
 summary { cursor: pointer; color: var(--mark); font-size: .9rem }

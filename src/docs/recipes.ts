@@ -46,6 +46,12 @@ export const recipes: readonly Recipe[] = [
     `The lightweight-charts library of TradingView; its licence asks for the link. ${INSTALL}, and lightweight-charts. The quote is a price in a pool on the chain, in USDC, taken as one dollar each. The NAV is a reference value.`,
   ),
   programRecipe(
+    'candles',
+    'Candles',
+    'candles.html',
+    'Bars of /v1/bars in lightweight-charts; its licence asks for the link. The page at /docs/charts runs this code.',
+  ),
+  programRecipe(
     'event-source',
     'A page without the library',
     'event-source.html',

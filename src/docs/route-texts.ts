@@ -318,6 +318,8 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
   llms: documentText('The service for language models', 'text/plain'),
   types: documentText('Every message as a TypeScript type', 'text/plain'),
   contract: documentText('What a client may rely on, in Markdown', 'text/plain'),
+  charts: documentText('Candles of a symbol as a page, with the code that draws them', 'text/html'),
+  chartLibrary: documentText('The library that draws that page', 'text/javascript'),
 }
 
 function documentText(summary: string, type: string): RouteText {

@@ -50,6 +50,8 @@ const table = {
   llms: { method: 'get', path: '/llms.txt' },
   types: { method: 'get', path: '/types.ts' },
   contract: { method: 'get', path: '/docs/contract' },
+  charts: { method: 'get', path: '/docs/charts' },
+  chartLibrary: { method: 'get', path: '/docs/lightweight-charts.js' },
 } as const satisfies Readonly<Record<string, RouteDefinition>>
 
 /** Name of a route, and of its operation in the OpenAPI document. */

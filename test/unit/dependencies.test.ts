@@ -76,7 +76,7 @@ describe('the supply', () => {
   it('is honest: the program and the board import only what the manifest calls dependencies', () => {
     const files = globSync('src/**/*.{ts,tsx}', { cwd: root }).filter((file) => !/^src\/(build|sdk\/react)\//.test(file))
     const imported = files.flatMap((file) =>
-      [...read(file).matchAll(/(?:^import|^(?:import|export|\}) .*from| import\()\s?'([^.'][^']*)'/gm)].map(
+      [...read(file).matchAll(/(?:^import|^(?:import|export|\}) .*from| import\(|import\.meta\.resolve\()\s?'([^.'][^']*)'/gm)].map(
         ([, name = '']) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? '',
       ),
     )

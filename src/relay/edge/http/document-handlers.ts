@@ -52,5 +52,15 @@ async function sendDocument(c: Context<Env>, loadDocuments: LoadDocuments): Prom
 /** The documents are loaded at the first request for one of them. */
 export function documentHandlers(loadDocuments: LoadDocuments) {
   const send = (c: Context<Env>) => sendDocument(c, loadDocuments)
-  return { openapi: send, asyncapi: send, docs: send, llms: send, types: send, contract: send, schema: send }
+  return {
+    openapi: send,
+    asyncapi: send,
+    docs: send,
+    llms: send,
+    types: send,
+    contract: send,
+    charts: send,
+    chartLibrary: send,
+    schema: send,
+  }
 }
