@@ -59,6 +59,26 @@ export const recipes: readonly Recipe[] = [
   ),
   programRecipe('jq', 'A table in a shell', 'transfers.sh', 'Columns that other programs can read.'),
   programRecipe(
+    'hummingbot',
+    'The candles of a bot',
+    'candles.sh',
+    'The ten columns of a candle feed of Hummingbot, with the volumes in tokens and in the currency, and the part that takers bought.',
+  ),
+  programRecipe(
+    'duckdb',
+    'A table of bars in DuckDB',
+    'bars.sql',
+    'All columns are read as text and cast, because DuckDB would read doubles. In pandas: read_csv with dtype=str, and decimal.Decimal.',
+  ),
+  {
+    id: 'spreadsheet',
+    title: 'A spreadsheet',
+    paragraphs: [
+      'Google Sheets reads the CSV by itself, from a relay with a public name and without keys. In LibreOffice, open the address as a file.',
+    ],
+    source: `=IMPORTDATA("${ORIGIN}/v1/bars/AAPLc?interval=1d&format=csv")`,
+  },
+  programRecipe(
     'viem',
     'viem',
     'viem.js',

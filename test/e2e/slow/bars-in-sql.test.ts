@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { expect, it, onTestFinished } from 'vitest'
+import { program } from '../../../src/docs/snippets.ts'
 import type { StoredBar } from '../../../src/protocol/bars/bars-query.ts'
 import { SeededRandom } from '../../simulation/seeded-random.ts'
 import { createTempFolder } from '../../support/child-program.ts'
@@ -163,4 +164,21 @@ it('SQL over the exported trades and their fates makes each bar, and each last r
       interval,
     ).toEqual(await rowsOf(seconds, closedUntil))
   }
+
+  // The table of the recipe has the same hours.
+  const saved = join(folder, 'bars.csv')
+  await writeFile(saved, await (await fetch(`${relay.url}/v1/bars/AAPLc?format=csv`)).text())
+  const ofTable = await query(program('bars.sql').replaceAll("'bars.csv'", `'${saved}'`))
+  const folded = await readLines({ relay }, '/v1/bars/AAPLc?interval=1h&open=true&format=ndjson')
+  const hours = folded.map((line): StoredBar => JSON.parse(line)).filter(({ trades: count }) => count > 0)
+  expect(hours.length).toBeGreaterThan(0)
+  const shortened = (value: unknown) =>
+    String(value)
+      .replace(/(\.\d*?)0+$/, '$1')
+      .replace(/\.$/, '')
+  expect(ofTable.map(({ hour, ...row }) => [Date.parse(String(hour)), ...Object.values(row).map(shortened)])).toEqual(
+    hours.map(({ symbol, start, open, high, low, close, trades: count, volume }) => [
+      ...[Date.parse(start), symbol, open, high, low, close, String(count), volume],
+    ]),
+  )
 })

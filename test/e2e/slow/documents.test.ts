@@ -121,6 +121,14 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'listen-curl', prints: /AAPLc +transfer +[\d.]+ = / },
   { name: 'listen-wscat', prints: /\{"type":"transfer","id":/ },
   { name: 'tail', prints: /AAPLc +transfer +[\d.]+ = / },
+  {
+    name: 'recipe-hummingbot',
+    ends: (text) => {
+      const [header = '', ...candles] = text.trimEnd().split('\n')
+      expect(header.split(',')).toHaveLength(10)
+      for (const candle of candles) expect(candle).toMatch(/^\d{10}(,\d+(\.\d+)?){9}$/)
+    },
+  },
   { name: 'recipe-jq', prints: /^\S+\t\w+\t[\d.]+\t[\d.]+$/m },
   { name: 'streamOne', prints: /^\{"type":"transfer","id":/m },
   { name: 'stream', prints: /^data: \{"type":"transfer","id":/m },
@@ -153,12 +161,16 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'docs', ends: (text) => expect(text).toContain('<title>stocktape') },
   { name: 'llms', ends: (text) => expect(text).toMatch(/^# stocktape\n/) },
   { name: 'types', ends: (text) => expect(text).toContain('export type Message = Update | Notice') },
+  { name: 'charts', ends: (text) => expect(text).toContain('<title>stocktape: charts') },
+  { name: 'chartLibrary', ends: (text) => expect(text).toContain('TradingView Lightweight Charts') },
   { name: 'contract', ends: (text) => expect(text).toMatch(/^# The client contract/) },
 ]
 /** Snippets that run in a browser or as programs. */
 const otherSnippets = [
-  ...['listen-browser', 'listen-typescript', 'listen-python', 'listen-go', 'recipe-page', 'recipe-retract'],
-  ...['page-library', 'react', 'watch', 'vue', 'svelte', 'chart', 'event-source', 'viem', 'ledger'].map((id) => `recipe-${id}`),
+  ...['listen-browser', 'listen-typescript', 'listen-python', 'listen-go', 'recipe-page', 'recipe-retract', 'recipe-spreadsheet'],
+  ...['page-library', 'react', 'watch', 'vue', 'svelte', 'chart', 'candles', 'event-source', 'viem', 'ledger', 'duckdb'].map(
+    (id) => `recipe-${id}`,
+  ),
 ]
 
 it('each shell snippet works as pasted', async (test) => {
@@ -470,6 +482,7 @@ it.each([
   ['watch', 110],
   ['event-source', 30],
   ['chart', 30],
+  ['candles', 50],
 ])('the code for %s has at most %i lines', (id, bound) => {
   const { source = '' } = [...snippets, ...recipes].find((documented) => documented.id === id) ?? {}
   const lines = source.trimEnd().split('\n').length
