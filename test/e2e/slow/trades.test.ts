@@ -30,7 +30,7 @@ const BLOCKS_OF_FAULT = 4
 const kinds = ['uniswap_v3', 'uniswap_v4']
 const CODES = [-32_000, -32_602]
 /** The blocks while the node refuses filters; it has not done so for ten seconds at the last one. */
-const [REFUSED_BLOCKS, REFUSED_BLOCK_MS] = [16, 500]
+const [REFUSED_BLOCKS, REFUSED_BLOCK_MS] = [16, 350]
 const SOLD = 10_000n
 
 /** The filters of pool managers are those with topics. */
