@@ -21,7 +21,7 @@ import {
 /** More than are settled one by one. */
 const QUIET_BLOCKS = 120
 
-/** What the chain says of a fact, however it was received. */
+/** The fields of a fact that do not depend on how it was received. */
 const onChain = ({ key, type, raw, block }: MessageOf<'trade' | 'transfer'>) => ({ key, type, raw, block: block.number })
 
 /** A bar without what the NAV adds: the blocks of the devnet are ahead of the clock, by which the relay that was there has valued them. */

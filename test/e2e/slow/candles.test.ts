@@ -22,7 +22,7 @@ type Candle = {
   readonly close?: number
 }
 
-/** What the library draws on the page. */
+/** The candles that the library draws on the page. */
 const drawn = (page: Page): Promise<readonly Candle[]> =>
   page.evaluate(() => {
     const { candles } = globalThis as unknown as { candles: { data: () => readonly Candle[] } }
@@ -31,7 +31,7 @@ const drawn = (page: Page): Promise<readonly Candle[]> =>
       .map(({ time, open, high, low, close }) => (open === undefined ? { time } : { time, open, high, low, close }))
   })
 
-/** What `/v1/bars` has at this moment, with those that are not over. */
+/** The bars of `/v1/bars` at this moment as candles, with those that are not over. */
 async function answered({ relay }: TradedMinutes, interval: string): Promise<readonly Candle[]> {
   const { bars } = await fetchBars(relay.url, `/AAPLc?interval=${interval}&open=true`)
   return bars.map(({ start, open, high, low, close }) => {
