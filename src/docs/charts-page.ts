@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { html, raw } from 'hono/html'
-import { cspHashOf, style } from './page-assets.ts'
+import { cspHashOf, headOf, style } from './page-assets.ts'
 import { ORIGIN, program } from './snippets.ts'
 
 const LIBRARY_PATH = '/docs/lightweight-charts.js'
@@ -21,14 +21,7 @@ const [importMap = '', chart = ''] = scriptsOf(
   recipe.replace(`./node_modules/${installedPath}`, LIBRARY_PATH).replaceAll(ORIGIN, ''),
 )
 
-const body = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>stocktape: charts</title>
-<link rel="icon" href="data:,">
-<style>${raw(style)}</style>
+const body = html`${headOf('charts')}
 <script type="importmap">${raw(importMap)}</script>
 </head>
 <body>

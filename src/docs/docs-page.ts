@@ -2,7 +2,7 @@ import { html, raw } from 'hono/html'
 import { asyncApi } from './asyncapi.ts'
 import { messageTypes } from './json-schemas.ts'
 import { openApi } from './openapi.ts'
-import { cspHashOf, script, style } from './page-assets.ts'
+import { cspHashOf, headOf, script, style } from './page-assets.ts'
 import { recipes } from './recipes.ts'
 import { anchorOf, channels, copyBlock, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
 import { CAVEAT, serviceDescription, snippets } from './snippets.ts'
@@ -32,14 +32,7 @@ const linksTo = (kind: string, names: readonly string[]): readonly Link[] => nam
 const linkList = (title: string, links: readonly Link[]): Markup =>
   html`<b>${title}</b><ul>${links.map(([href, text]) => html`<li><a href="#${href}">${text}</a></li>`)}</ul>`
 
-const body = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>stocktape: documentation</title>
-<link rel="icon" href="data:,">
-<style>${raw(style)}</style>
+const body = html`${headOf('documentation')}
 </head>
 <body>
 <div class="layout">

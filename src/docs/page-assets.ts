@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { html, raw } from 'hono/html'
 import { ORIGIN } from './snippets.ts'
 
 /** The source in a content security policy that allows this script or style. */
@@ -40,6 +41,16 @@ pre { margin: 0; padding: .8rem 4.5rem .8rem 1rem; overflow-x: auto; background:
 summary { cursor: pointer; color: var(--mark); font-size: .9rem }
 @media (max-width: 60rem) { .layout { display: block } nav { position: static; max-height: none; padding-bottom: 0 } nav ul { columns: 3 } }
 `
+
+/** The begin of a page, whose head is still open. */
+export const headOf = (title: string) => html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>stocktape: ${title}</title>
+<link rel="icon" href="data:,">
+<style>${raw(style)}</style>`
 
 /** A script that replaces the origin in every code block with the page's own origin, and adds a copy button. */
 export const script = `
