@@ -7,7 +7,7 @@ import { openTapeStore, type TapeStore, type TapeStoreOptions } from '../../src/
 
 /** A tape and its writer as one, with the short forms in which tests write and read. */
 export type TestTape = Tape &
-  Pick<TapeStore, 'isInFile' | 'holdForCopy' | 'barRows' | 'mergeBars'> & {
+  Pick<TapeStore, 'isInFile' | 'holdForCopy' | 'mergeBars'> & {
     readonly writer: TapeWriter
     /** Appends with the number that the tape expects next. */
     append(updates: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>

@@ -4,7 +4,7 @@ import { clockStepsMs } from '../../lib/steady-clock.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'
 import type { Host } from '../host.ts'
-import { type BarRange, type BarRow, type MinuteBar, minuteBarOf } from './bars/bar-row.ts'
+import type { BarRange, BarRow } from './bars/bar-row.ts'
 import { BarTable } from './bars/bar-table.ts'
 import { Eviction, type EvictionBounds, type EvictionState } from './eviction.ts'
 import { TapeIndex } from './index/tape-index.ts'
@@ -186,18 +186,13 @@ export class TapeStore implements Tape {
     return this.#tables.readTexts(after, limit)
   }
 
-  readBars(address: Hex, range: BarRange): readonly MinuteBar[] {
-    return this.#bars.read(address, range).map(minuteBarOf)
+  readBars(address: Hex, range: BarRange): readonly BarRow[] {
+    return this.#bars.read(address, range)
   }
 
   /** Writes minutes of another copy of the tape, if they are newer. */
   mergeBars(rows: readonly BarRow[]): void {
     if (rows.length > 0) this.#file.transaction(() => this.#bars.merge(rows))
-  }
-
-  /** Returns the minutes of a token in a range as they are stored. */
-  barRows(address: Hex, since: number, until: number, range: Partial<BarRange> = {}): readonly BarRow[] {
-    return this.#bars.read(address, { since, until, order: 'asc', limit: until - since, ...range })
   }
 
   get newestMinutes(): ReadonlyMap<Hex, number> {

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { Draft, Update, UpdateType } from '../../protocol/updates.ts'
-import type { BarRange, BarRow, MinuteBar } from './bars/bar-row.ts'
+import type { BarRange, BarRow } from './bars/bar-row.ts'
 import type { NoteReader, Notes } from './notes.ts'
 
 /** An update with its number, and with the exact text that the tape stores. */
@@ -66,8 +66,8 @@ export interface Tape {
   read(filter: HistoryFilter, range: SeqRange): FoundEntries
   /** Returns at most `limit` kept updates after a number, oldest first, without parsing them: for readers of the whole tape. */
   readTexts(after: number, limit: number): readonly StoredText[]
-  /** Returns the minutes of a token in a range. They are kept longer than the updates. */
-  readBars(address: Hex, range: BarRange): readonly MinuteBar[]
+  /** Returns the minutes of a token in a range, without parsing them. They are kept longer than the updates. */
+  readBars(address: Hex, range: BarRange): readonly BarRow[]
   /** Returns every kept update of a subject, oldest first. No seal is evicted before the publications that it lists. */
   find(subject: TapeSubject): readonly Entry[]
   /** Estimates, without reading updates, how many match after the number `after`. Stops counting at `countLimit`. */

@@ -1,6 +1,6 @@
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { ChainEvent } from '../../../src/relay/chain/source/source.ts'
-import type { MinuteBar } from '../../../src/relay/tape/bars/bar-row.ts'
+import { type MinuteBar, minuteBarOf } from '../../../src/relay/tape/bars/bar-row.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { barFieldsOfMinute, barFieldsOfMinutes } from '../../../src/relay/tokens/minute-bars.ts'
 import type { PlacedLog } from '../placed-logs.ts'
@@ -30,7 +30,7 @@ const MINUTE_S = 60
 const PUBLISH_TIMEOUT_MS = 5_000
 const tokens = [...listedTokens, laterToken].map(({ address }) => address)
 /** All minutes of a token. */
-const whole = { since: 0, until: Number.MAX_SAFE_INTEGER, order: 'asc', limit: 100_000 } as const
+const whole = { since: 0, until: Number.MAX_SAFE_INTEGER }
 
 const minuteOf = (second: number): number => second - (second % MINUTE_S)
 const secondsOf = (time: string | null): number | null => (time === null ? null : Date.parse(time) / 1_000)
@@ -179,7 +179,7 @@ export class PublishedBars implements Law {
   }
 
   #rowsOf(address: (typeof tokens)[number]): readonly MinuteBar[] {
-    return this.#context.tape().readBars(address, whole)
+    return this.#context.tape().readBars(address, whole).map(minuteBarOf)
   }
 
   onEnd(recovered: boolean): void {

@@ -1,7 +1,7 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { BarState, StoredBar } from '../../../protocol/bars/bars-query.ts'
 import { addressOfKey, type BarFault, barFaultsNote, barTimesNote, blockTradesNotes, faultIn } from '../../notes/bar-notes.ts'
-import type { MinuteBar, PoolMinute } from '../../tape/bars/bar-row.ts'
+import { type BarRow, type MinuteBar, minuteBarOf, type PoolMinute } from '../../tape/bars/bar-row.ts'
 import type { Tape } from '../../tape/tape.ts'
 import {
   addPoolMinutes,
@@ -64,62 +64,61 @@ export async function* readBars(context: BarsContext, tokens: readonly BarToken[
   }
 }
 
+/** Folds minutes to bars. A bar that is not over is in the range only if its open minutes are. */
 async function* readOfToken(context: BarsContext, token: BarToken, range: BarsRange): AsyncGenerator<ReadBar, undefined> {
-  const { tape, navStaleAfterMs } = context
-  const { seconds, pools } = range
+  const barOf = barMaker(context, token, range)
+  let current = null as BarStretch | null
+  for await (const minutes of minutesOf(context, token.address, range)) {
+    for (const minute of minutes) {
+      const next = stretchOf(minute, range.seconds, context.finalized)
+      if (current && current.start !== next.start && hasBar(current, range.pools)) yield barOf(current)
+      current = current?.start === next.start ? joined(current, next) : next
+    }
+  }
+  if (current && hasBar(current, range.pools)) yield barOf(current)
+  return undefined
+}
+
+function barMaker({ tape, navStaleAfterMs }: BarsContext, { address, symbol }: BarToken, { seconds, pools }: BarsRange) {
   const { openFrom, faults } = timesOf(tape)
-  for await (const stretch of stretchesOf(context, token.address, range)) {
-    if (!hasBar(stretch, pools)) continue
+  return (stretch: BarStretch): ReadBar => {
     const end = stretch.start + seconds
     const state: BarState = end > openFrom ? 'open' : stretch.isFinal ? 'final' : 'closed'
     // A minute that is over has the value of its message.
     const isMessage = seconds === MINUTE_S && state !== 'open'
-    const partial = stretch.partial ?? (isMessage ? null : faultIn(faults, token.address, stretch.start, end))
+    const partial = stretch.partial ?? (isMessage ? null : faultIn(faults, address, stretch.start, end))
     const revision = Math.max(1, pools ? stretch.edition : stretch.revision)
     const fields = barFieldsOfMinutes({ ...stretch, partial, revision, seconds }, navStaleAfterMs / 1_000, pools)
-    yield { start: stretch.start, bar: { symbol: token.symbol, ...fields, state } }
+    return { start: stretch.start, bar: { symbol, ...fields, state } }
   }
-  return undefined
 }
 
-/** Folds minutes to bars. A bar that is not over is in the range only if its open minutes are. */
-async function* stretchesOf(context: BarsContext, address: Hex, range: BarsRange): AsyncGenerator<BarStretch> {
-  const { tape } = context
-  const { seconds, order, hasOpen } = range
-  const { openFrom } = timesOf(tape)
-  const [since, until] = [range.since, range.until].map((time) => Math.ceil(time / seconds) * seconds) as [number, number]
-  const closedUntil = Math.min(until, hasOpen ? openFrom : openFrom - (openFrom % seconds))
-  const open = hasOpen ? openMinutes(tape, address, Math.max(since, openFrom), until) : []
-  let current = null as BarStretch | null
-  for await (const minute of inOrder(closedMinutes(context, address, { since, until: closedUntil, order }), open, order)) {
-    const next = stretchOf(minute, seconds, context.finalized)
-    if (current && current.start !== next.start) yield current
-    current = current?.start === next.start ? joined(current, next) : next
-  }
-  if (current) yield current
-}
-
-async function* inOrder(closed: AsyncIterable<MinuteBar>, open: readonly MinuteBar[], order: BarsRange['order']) {
-  if (order === 'desc') yield* open.toReversed()
-  yield* closed
-  if (order === 'asc') yield* open
-}
-
-async function* closedMinutes(
+/** Reads the minutes of a range in parts. A stored one is parsed when the caller asks for it: most pages end in the middle of a part. */
+async function* minutesOf(
   { tape, pause }: BarsContext,
   address: Hex,
-  { since, until, order }: Pick<BarsRange, 'since' | 'until' | 'order'>,
-): AsyncGenerator<MinuteBar> {
-  const left = { since, until }
+  { order, hasOpen, seconds, ...range }: BarsRange,
+): AsyncGenerator<Iterable<MinuteBar>> {
+  const { openFrom } = timesOf(tape)
+  const [since, until] = [range.since, range.until].map((time) => Math.ceil(time / seconds) * seconds) as [number, number]
+  const left = { since, until: Math.min(until, hasOpen ? openFrom : openFrom - (openFrom % seconds)) }
+  const open = hasOpen ? openMinutes(tape, address, Math.max(since, openFrom), until) : []
+  if (order === 'desc') yield open.toReversed()
   for (let limit = FIRST_MINUTES; ; limit = Math.min(2 * limit, MINUTES_PER_SLICE)) {
-    const minutes = tape.readBars(address, { ...left, order, limit })
-    yield* minutes
-    const last = minutes.at(-1)
-    if (!last || minutes.length < limit) return
-    if (order === 'asc') left.since = last.start + MINUTE_S
-    else left.until = last.start
+    const rows = tape.readBars(address, { ...left, order, limit })
+    yield parsed(rows)
+    const last = rows.at(-1)
+    if (!last || rows.length < limit) break
+    const [, start] = last
+    if (order === 'asc') left.since = start + MINUTE_S
+    else left.until = start
     await pause()
   }
+  if (order === 'asc') yield open
+}
+
+function* parsed(rows: readonly BarRow[]): Generator<MinuteBar> {
+  for (const row of rows) yield minuteBarOf(row)
 }
 
 /** Returns the minutes that are not over, of pre-confirmed trades too. */

@@ -75,10 +75,11 @@ export function barHandlers(edge: EdgeContext, workQueue: LongWorkQueue): Handle
     const { keptFrom } = timesOf(edge.tape)
     const limit = query.limit ?? BARS_LIMIT_DEFAULT
     const page = await workQueue.run(edge.clientAddressOf(c.env.incoming), () => readBarPage(edge, workQueue, request, limit))
-    const content = `"interval":"${query.interval}","bars":${JSON.stringify(page.bars)},"next":${JSON.stringify(page.next)}}`
+    const bars = page.bars.map(({ text }) => text).join(',')
+    const content = `"interval":"${query.interval}","bars":[${bars}],"next":${JSON.stringify(page.next)}}`
     const etag = etagOf(createHash('sha256').update(content))
     const end = page.next !== null && query.order === 'asc' ? Date.parse(page.next) / 1_000 : request.range.until
-    const isFinal = end <= keptFrom && page.bars.every(({ state }) => state === 'final')
+    const isFinal = end <= keptFrom && page.bars.every(({ isFinal }) => isFinal)
     const headers = { etag, 'cache-control': isFinal ? `${edge.keys ? 'private' : 'public'}, max-age=${DAY_S}` : 'no-cache' }
     if (hasCurrent(c, etag)) return c.body(null, 304, { ...headers, ...varyHeaders })
     const body = await encodedBody(`{"as_of":"${asOf}",${content}`, acceptEncodingOf(c))
@@ -88,28 +89,23 @@ export function barHandlers(edge: EdgeContext, workQueue: LongWorkQueue): Handle
 }
 const DAY_S = 86_400
 
+/** A bar of a page. As text it takes the least memory: a page can have thousands. */
+type PageBar = { readonly start: string; readonly isFinal: boolean; readonly text: string }
+
 /** The bars of one start are in one page, so that the next page can begin with a time. */
 async function readBarPage(edge: EdgeContext, workQueue: LongWorkQueue, { tokens, range }: BarsRequest, limit: number) {
-  const bars: StoredBar[] = []
+  const bars: PageBar[] = []
   for await (const { bar } of readBars(barsContextOf(edge, workQueue.nextSlice), tokens, range)) {
-    if (bars.length < limit) {
-      bars.push(bar)
-      continue
-    }
-    const whole = bars.filter(({ start }) => start !== bar.start)
     // With more tokens than the limit, all bars of one start are one page.
-    if (whole.length === 0) {
-      if (bars[0]?.start === bar.start) bars.push(bar)
-      else return { bars, next: nextOf(bars, bar, range.order) }
-      continue
-    }
-    return { bars: whole, next: nextOf(whole, bar, range.order) }
+    const whole = bars.length < limit ? [] : bars.filter(({ start }) => start !== bar.start)
+    if (whole.length > 0) return { bars: whole, next: nextOf(whole, bar, range.order) }
+    bars.push({ start: bar.start, isFinal: bar.state === 'final', text: JSON.stringify(bar) })
   }
   return { bars, next: null }
 }
 
 /** The bar with which the next page begins; with `desc`, the end of the next page is the start of the last bar of this one. */
-const nextOf = (bars: readonly StoredBar[], following: StoredBar, order: 'asc' | 'desc'): string =>
+const nextOf = (bars: readonly PageBar[], following: StoredBar, order: 'asc' | 'desc'): string =>
   order === 'asc' ? following.start : (bars.at(-1)?.start ?? following.start)
 
 /** The symbol in the path is the one of the query too. */

@@ -28,8 +28,8 @@ export type MinuteBar = {
   readonly pools: readonly PoolMinute[]
 }
 
-/** Minutes of a token from `since` on and before `until`, in seconds. */
-export type BarRange = { readonly since: number; readonly until: number; readonly order: 'asc' | 'desc'; readonly limit: number }
+/** Minutes of a token from `since` on and before `until`, in seconds. Default: all of them, oldest first. */
+export type BarRange = { readonly since: number; readonly until: number; readonly order?: 'asc' | 'desc'; readonly limit?: number }
 
 /** A minute as the tape stores it. */
 export const BarRow = z.tuple([Address, z.int().nonnegative(), z.string()]).readonly()

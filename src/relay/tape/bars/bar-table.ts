@@ -38,7 +38,7 @@ export class BarTable {
     return new Map(this.#statements.readNewest.all().map(({ address, start }) => [address as Hex, Number(start)]))
   }
 
-  read(address: Hex, { since, until, order, limit }: BarRange): readonly BarRow[] {
+  read(address: Hex, { since, until, order = 'asc', limit = until - since }: BarRange): readonly BarRow[] {
     const statement = order === 'asc' ? this.#statements.readAscending : this.#statements.readDescending
     return statement.all(address, since, until, limit) as unknown as BarRow[]
   }

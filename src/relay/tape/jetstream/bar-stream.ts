@@ -6,7 +6,7 @@ import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { parseJson } from '../../../lib/safe-json.ts'
 import type { Config } from '../../config/config.ts'
-import { type BarRow, isReadableRow } from '../bars/bar-row.ts'
+import { type BarRange, type BarRow, isReadableRow } from '../bars/bar-row.ts'
 import { isApiError, type NatsLink, REQUEST_TIMEOUT_MS } from './nats-link.ts'
 
 const DAY_S = 86_400
@@ -73,7 +73,7 @@ export class BarStream {
     const subject = this.#subjectOf(day)
     for (;;) {
       if (!this.#lastSeqs.has(subject)) store.mergeBars(await this.#stored(subject))
-      const rows = store.barRows(day.address, day.start, day.start + day.length)
+      const rows = store.readBars(day.address, { since: day.start, until: day.start + day.length })
       const bytes = await zip(JSON.stringify(rows), { level: constants.Z_BEST_SPEED })
       if (bytes.length > this.#link.limitBytes - HEADERS_BYTES && day.length > 60) {
         for (const half of halvesOf(day)) await this.publish(half, store)
@@ -151,7 +151,7 @@ export class BarStream {
 export type BarStore = {
   /** Writes the rows that are newer than those of the store. */
   mergeBars(rows: readonly BarRow[]): void
-  barRows(address: Hex, since: number, until: number): readonly BarRow[]
+  readBars(address: Hex, range: BarRange): readonly BarRow[]
 }
 
 /** Splits a stretch in two of whole minutes. */

@@ -399,7 +399,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     const write = (tape: TestTape, ...bars: readonly BarRow[]) =>
       tape.writer.append({ first: tape.next, updates: [], notes: new Notes(), bars, keepAfter: 0 })
     const read = (tape: TestTape, range: Partial<BarRange> = {}) =>
-      tape.barRows(apple, 0, 1_000_000, range).map(([, start, text]) => `${start / 60} r${editionOf(text)}`)
+      tape.readBars(apple, { since: 0, until: 1_000_000, ...range }).map(([, start, text]) => `${start / 60} r${editionOf(text)}`)
 
     it('are read in a range in both orders, as last written, and by the next run too', async () => {
       const fixture = await open()

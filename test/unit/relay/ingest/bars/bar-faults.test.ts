@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
+import { minuteBarOf } from '../../../../../src/relay/tape/bars/bar-row.ts'
 import { barFieldsOfMinute } from '../../../../../src/relay/tokens/minute-bars.ts'
 import { APPLE } from '../../tokens/stock-records.ts'
 import {
@@ -33,7 +34,7 @@ const sealed = (
 ) => sealedEventOfLogs(block, logs, { filters, timestamp: BEGIN_S + 60 * (block - 101) })
 
 const barsOf = ({ openedTape: { tape } }: Ingest) =>
-  tape.readBars(APPLE as Hex, { since: 0, until: 1e12, order: 'asc', limit: 100 }).map((row) => barFieldsOfMinute(row, 1))
+  tape.readBars(APPLE as Hex, { since: 0, until: 1e12 }).map((row) => barFieldsOfMinute(minuteBarOf(row), 1))
 
 it('a trade in a pool of another currency is in no bar after a restart either', async () => {
   const ingest = await openWith({ ...pool, isSecondary: true }, received(APPLE as Hex), read(reading(324.9)), bothReceived)

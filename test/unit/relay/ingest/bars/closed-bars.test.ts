@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
 import { barTimesNote, blockTradesNotes, minuteRowNotes } from '../../../../../src/relay/notes/bar-notes.ts'
+import { minuteBarOf } from '../../../../../src/relay/tape/bars/bar-row.ts'
 import { blockHash, timestampOf } from '../../chain/node-json.ts'
 import { APPLE } from '../../tokens/stock-records.ts'
 import {
@@ -157,7 +158,7 @@ describe('a bar of several pools', () => {
     const ingest = await openWith({ ...pool, isSecondary: true }, received(APPLE as Hex), read(reading(324.9)), bothReceived)
     await ingest.publish(sealed(110, [sale(110)]))
     expect(await ingest.publish(sealed(400))).toEqual([])
-    const [minute] = ingest.openedTape.tape.readBars(APPLE as Hex, { since: 0, until: 2 ** 40, order: 'asc', limit: 10 })
+    const [minute] = ingest.openedTape.tape.readBars(APPLE as Hex, { since: 0, until: 2 ** 40 }).map(minuteBarOf)
     expect(minute).toMatchObject({ edition: 1, revision: 0, pools: [{ pool: pool.id, isMain: false, part: { trades: 1 } }] })
   })
 })

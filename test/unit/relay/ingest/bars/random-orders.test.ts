@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { Update } from '../../../../../src/protocol/updates.ts'
 import type { Log } from '../../../../../src/relay/chain/logs/log-parser.ts'
+import { minuteBarOf } from '../../../../../src/relay/tape/bars/bar-row.ts'
 import { barFieldsOfMinute } from '../../../../../src/relay/tokens/minute-bars.ts'
 import { expectedBar, type FoldedTrade, noNav } from '../../../../simulation/laws/expected-bars.ts'
 import { blockHash } from '../../chain/node-json.ts'
@@ -170,7 +171,7 @@ describe('the bars', () => {
         const chain = new PlayedChain(ingest, versions)
         for (const step of played) await chain.play(step)
         await chain.end()
-        const rows = ingest.openedTape.tape.readBars(APPLE as Hex, { since: 0, until: 1e12, order: 'asc', limit: 1_000 })
+        const rows = ingest.openedTape.tape.readBars(APPLE as Hex, { since: 0, until: 1e12 }).map(minuteBarOf)
         const stored = new Map(rows.map((row) => [row.start, barFieldsOfMinute(row, STALE_AFTER_S)]))
         const bars = (await ingest.updates()).filter((update): update is Extract<Update, { type: 'bar' }> => update.type === 'bar')
         for (let first = 0; first < BLOCKS; first += 3) {

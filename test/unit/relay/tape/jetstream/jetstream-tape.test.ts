@@ -231,7 +231,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     ]
     const writeBars = (tape: TestTape, ...bars: readonly BarRow[]) =>
       tape.writer.append({ first: tape.next, updates: [], notes: new Notes(), bars, keepAfter: 0 })
-    const allBars = (tape: TestTape) => [apple, tesla].flatMap((address) => tape.barRows(address, 0, 100 * DAY_S))
+    const allBars = (tape: TestTape) =>
+      [apple, tesla].flatMap((address) => tape.readBars(address, { since: 0, until: 100 * DAY_S }))
     const subjectsOf = async (stream: string) => {
       const connection = await connect({ servers: nats.url.replace('nats://', '') })
       onTestFinished(() => connection.close())
