@@ -78,7 +78,8 @@ function closeMinute(
   if (before && partial === before.partial && isDeepStrictEqual(pools, before.pools)) return []
   const staleAfterS = navStaleAfterMs / 1_000
   const fields = barFieldsOfMinute(bare, staleAfterS)
-  const isSame = before ? isDeepStrictEqual(fields, barFieldsOfMinute(before, staleAfterS)) : fields.trades === 0
+  // A minute that was not published had trades in other pools alone.
+  const isSame = before?.revision ? isDeepStrictEqual(fields, barFieldsOfMinute(before, staleAfterS)) : fields.trades === 0
   const bar: MinuteBar = isSame ? bare : { ...bare, revision: bare.revision + 1 }
   getOrAdd(book.written, address, () => new Map<number, MinuteBar>()).set(minute, bar)
   book.rows.push(barRowOf(bar))

@@ -160,6 +160,8 @@ describe('a bar of several pools', () => {
     expect(await ingest.publish(sealed(400))).toEqual([])
     const [minute] = ingest.openedTape.tape.readBars(APPLE as Hex, { since: 0, until: 2 ** 40 }).map(minuteBarOf)
     expect(minute).toMatchObject({ edition: 1, revision: 0, pools: [{ pool: pool.id, isMain: false, part: { trades: 1 } }] })
+    await ingest.publish(holeEvent(120, 130, 400))
+    expect((await ingest.updates()).filter(({ type }) => type === 'bar')).toEqual([])
   })
 })
 
