@@ -6,7 +6,7 @@ import type { WriteLine } from '../log-lines.ts'
 import { TapeError } from './tape.ts'
 
 /** Version of the tables and of the JSON in notes. Raise it with every change of them: an older tape is refused, not migrated. */
-export const SCHEMA_VERSION = 7
+export const SCHEMA_VERSION = 8
 
 export const TAPE_FILE_NAME = 'tape.sqlite'
 
@@ -20,9 +20,9 @@ const settingsSql = `
 export const TAPE_COLUMNS =
   '(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER) STRICT'
 
-/** The minutes of each token. See `bars/bar-row.ts` for the text. */
+/** The minutes of each token, and sums of them. See `bars/bar-row.ts` for the text. */
 export const BARS_COLUMNS =
-  '(address TEXT NOT NULL, start INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (address, start)) STRICT, WITHOUT ROWID'
+  '(seconds INTEGER NOT NULL, address TEXT NOT NULL, start INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (seconds, address, start)) STRICT, WITHOUT ROWID'
 
 export const tableColumns: Readonly<Record<string, string>> = {
   last_seqs: '(address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)) STRICT, WITHOUT ROWID',

@@ -220,10 +220,12 @@ const openSql = `
   CREATE TEMP TABLE new_bars ${BARS_COLUMNS};
   CREATE TEMP VIEW bars AS
     SELECT * FROM main.bars AS stored
-    WHERE NOT EXISTS (SELECT 1 FROM new_bars WHERE address = stored.address AND start = stored.start)
+    WHERE NOT EXISTS (
+      SELECT 1 FROM new_bars WHERE seconds = stored.seconds AND address = stored.address AND start = stored.start
+    )
     UNION ALL SELECT * FROM new_bars;
   CREATE TEMP TRIGGER add_bar INSTEAD OF INSERT ON temp.bars BEGIN
-    INSERT OR REPLACE INTO new_bars VALUES (NEW.address, NEW.start, NEW.text);
+    INSERT OR REPLACE INTO new_bars VALUES (NEW.seconds, NEW.address, NEW.start, NEW.text);
   END;
   -- The file cannot be written: old minutes stay until it can.
   CREATE TEMP TRIGGER keep_bar INSTEAD OF DELETE ON temp.bars BEGIN SELECT 1; END;

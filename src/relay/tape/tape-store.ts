@@ -195,8 +195,8 @@ export class TapeStore implements Tape {
     if (rows.length > 0) this.#file.transaction(() => this.#bars.merge(rows))
   }
 
-  get newestMinutes(): ReadonlyMap<Hex, number> {
-    return this.#bars.newest
+  get newestDays(): ReadonlyMap<Hex, number> {
+    return this.#bars.newestDays
   }
 
   find(subject: TapeSubject): readonly Entry[] {

@@ -66,7 +66,7 @@ export interface Tape {
   read(filter: HistoryFilter, range: SeqRange): FoundEntries
   /** Returns at most `limit` kept updates after a number, oldest first, without parsing them: for readers of the whole tape. */
   readTexts(after: number, limit: number): readonly StoredText[]
-  /** Returns the minutes of a token in a range, without parsing them. They are kept longer than the updates. */
+  /** Returns the minutes of a token in a range, or sums of them, without parsing them. They are kept longer than the updates. */
   readBars(address: Hex, range: BarRange): readonly BarRow[]
   /** Returns every kept update of a subject, oldest first. No seal is evicted before the publications that it lists. */
   find(subject: TapeSubject): readonly Entry[]

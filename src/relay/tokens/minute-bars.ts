@@ -2,6 +2,7 @@ import type { Hex } from '../../lib/hex.ts'
 import { addParts, type BarPart, type BarTrade, barFieldsOf, partOfTrade } from '../../protocol/bars/bar-fold.ts'
 import type { BarFields } from '../../protocol/updates.ts'
 import type { MinuteBar, PoolMinute } from '../tape/bars/bar-row.ts'
+import { byPoolId, MINUTE_S } from '../tape/bars/bar-sums.ts'
 
 /** A trade of a block that may change. `second` is the time of the block in which it was published or sealed last. Only sealed trades are in bars of minutes that are over. */
 export type NotedTrade = BarTrade<Hex> & {
@@ -11,7 +12,6 @@ export type NotedTrade = BarTrade<Hex> & {
   readonly second: number | null
 }
 
-export const MINUTE_S = 60
 export const minuteOf = (seconds: number): number => seconds - (seconds % MINUTE_S)
 
 /** Folds the trades of each pool. The pools are in the order of their ids. */
@@ -24,18 +24,6 @@ export function poolMinutesOf(trades: readonly Omit<NotedTrade, 'key' | 'isSeale
   }))
   return minutes.sort(byPoolId)
 }
-
-/** Adds up the trades of each pool. */
-export function addPoolMinutes(a: readonly PoolMinute[], b: readonly PoolMinute[]): readonly PoolMinute[] {
-  const sums = new Map(a.map((minute) => [minute.pool, minute]))
-  for (const minute of b) {
-    const sum = sums.get(minute.pool)
-    sums.set(minute.pool, sum ? { ...sum, part: addParts(sum.part, minute.part) } : minute)
-  }
-  return [...sums.values()].sort(byPoolId)
-}
-
-const byPoolId = (a: PoolMinute, b: PoolMinute): number => (a.pool < b.pool ? -1 : 1)
 
 /** Whether these minutes have a bar: trades in one of the pools, or a published bar whose trades are all gone. */
 export const hasBar = ({ pools: all, revision }: Pick<MinuteBar, 'pools' | 'revision'>, pools: readonly Hex[] | null): boolean =>

@@ -161,12 +161,14 @@ export class PublishedBars implements Law {
     this.#checkRows()
   }
 
-  /** The stored minutes are those of the last messages. */
+  /** The stored minutes are those of the last messages, and so are their sums. */
   #checkRows(): void {
     const { violation } = this.#context
     const stored = new Set<string>()
     for (const address of tokens) {
-      for (const row of this.#rowsOf(address)) {
+      const rows = this.#rowsOf(address)
+      this.#checkSums(address, rows)
+      for (const row of rows) {
         const name = nameOf(address, row.start)
         const bar = this.#bars.get(name)
         if (row.revision > 0) stored.add(name)
@@ -176,6 +178,29 @@ export class PublishedBars implements Law {
       }
     }
     for (const [name, { id }] of this.#bars) if (!stored.has(name)) violation('I25', `${id} of ${name} is not stored`)
+  }
+
+  /** The stored hours and days are what their minutes make of them. */
+  #checkSums(address: (typeof tokens)[number], minutes: readonly MinuteBar[]): void {
+    for (const seconds of [3_600, 86_400]) {
+      const told = ({ start, revision, partial, pools }: Pick<MinuteBar, 'start' | 'revision' | 'partial' | 'pools'>) => {
+        const fields = barFieldsOfMinutes({ start, seconds, revision, partial, pools }, this.#staleAfterS)
+        return JSON.stringify({ ...fields, venues: [...new Set(fields.venues)].sort() })
+      }
+      const made = [...Map.groupBy(minutes, ({ start }) => start - (start % seconds))].map(([start, within]) => ({
+        start,
+        revision: within.reduce((sum, { revision }) => sum + revision, 0),
+        partial: within.find(({ partial }) => partial !== null)?.partial ?? null,
+        pools: within.flatMap(({ pools }) => pools),
+      }))
+      const stored = this.#context
+        .tape()
+        .readBars(address, { ...whole, seconds })
+        .map(minuteBarOf)
+      const differences = differencesOf(stored.map(told), made.map(told))
+      if (differences !== '' || stored.length !== made.length)
+        this.#context.violation('I25', `${stored.length} of ${made.length} sums of ${seconds} s of ${address} have ${differences}`)
+    }
   }
 
   #rowsOf(address: (typeof tokens)[number]): readonly MinuteBar[] {

@@ -1,20 +1,13 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { BarState, StoredBar } from '../../../protocol/bars/bars-query.ts'
 import { addressOfKey, type BarFault, barFaultsNote, barTimesNote, blockTradesNotes, faultIn } from '../../notes/bar-notes.ts'
-import { type BarRow, type MinuteBar, minuteBarOf, type PoolMinute } from '../../tape/bars/bar-row.ts'
+import { type BarRow, type MinuteBar, minuteBarOf } from '../../tape/bars/bar-row.ts'
+import { joined, MINUTE_S, partSecondsOf } from '../../tape/bars/bar-sums.ts'
 import type { Tape } from '../../tape/tape.ts'
-import {
-  addPoolMinutes,
-  barFieldsOfMinutes,
-  hasBar,
-  MINUTE_S,
-  minuteOf,
-  type NotedTrade,
-  poolMinutesOf,
-} from '../../tokens/minute-bars.ts'
+import { barFieldsOfMinutes, hasBar, minuteOf, type NotedTrade, poolMinutesOf } from '../../tokens/minute-bars.ts'
 
-/** Minutes of the first read, and limit of those that are read without a pause. Each read is twice as long as the one before. */
-const [FIRST_MINUTES, MINUTES_PER_SLICE] = [64, 1_500]
+/** Rows of the first slice, and limit of those that are read without a pause. Each slice is twice as long as the one before. */
+const [FIRST_ROWS, ROWS_PER_SLICE] = [64, 1_500]
 
 export type BarToken = { readonly address: Hex; readonly symbol: string }
 
@@ -38,16 +31,6 @@ export type BarsContext = {
 
 type ReadBar = { readonly start: number; readonly bar: StoredBar }
 
-/** The minutes of a bar, as far as they are read. */
-type BarStretch = {
-  readonly start: number
-  readonly pools: readonly PoolMinute[]
-  readonly revision: number
-  readonly edition: number
-  readonly partial: string | null
-  readonly isFinal: boolean
-}
-
 /** Returns the bars of all tokens in the order of their start, then of the tokens. */
 export async function* readBars(context: BarsContext, tokens: readonly BarToken[], range: BarsRange): AsyncGenerator<ReadBar> {
   const sign = range.order === 'asc' ? 1 : -1
@@ -64,26 +47,29 @@ export async function* readBars(context: BarsContext, tokens: readonly BarToken[
   }
 }
 
-/** Folds minutes to bars. A bar that is not over is in the range only if its open minutes are. */
+/** Adds up minutes, or the longest stored sums. A bar that is not over is in the range only if its open minutes are. */
 async function* readOfToken(context: BarsContext, token: BarToken, range: BarsRange): AsyncGenerator<ReadBar, undefined> {
+  const { seconds, order, pools } = range
   const barOf = barMaker(context, token, range)
-  let current = null as BarStretch | null
-  for await (const minutes of minutesOf(context, token.address, range)) {
-    for (const minute of minutes) {
-      const next = stretchOf(minute, range.seconds, context.finalized)
-      if (current && current.start !== next.start && hasBar(current, range.pools)) yield barOf(current)
-      current = current?.start === next.start ? joined(current, next) : next
+  let current = null as MinuteBar | null
+  for await (const parts of partsOf(context, token.address, range)) {
+    for (const part of parts) {
+      const next = { ...part, start: part.start - (part.start % seconds) }
+      if (current && current.start !== next.start && hasBar(current, pools)) yield barOf(current)
+      if (current?.start === next.start) current = order === 'asc' ? joined(current, next) : joined(next, current)
+      else current = next
     }
   }
-  if (current && hasBar(current, range.pools)) yield barOf(current)
+  if (current && hasBar(current, pools)) yield barOf(current)
   return undefined
 }
 
-function barMaker({ tape, navStaleAfterMs }: BarsContext, { address, symbol }: BarToken, { seconds, pools }: BarsRange) {
+function barMaker({ tape, navStaleAfterMs, finalized }: BarsContext, { address, symbol }: BarToken, { seconds, pools }: BarsRange) {
   const { openFrom, faults } = timesOf(tape)
-  return (stretch: BarStretch): ReadBar => {
+  return (stretch: MinuteBar): ReadBar => {
     const end = stretch.start + seconds
-    const state: BarState = end > openFrom ? 'open' : stretch.isFinal ? 'final' : 'closed'
+    const isFinal = finalized !== null && stretch.closedBy <= finalized
+    const state: BarState = end > openFrom ? 'open' : isFinal ? 'final' : 'closed'
     // A minute that is over has the value of its message.
     const isMessage = seconds === MINUTE_S && state !== 'open'
     const partial = stretch.partial ?? (isMessage ? null : faultIn(faults, address, stretch.start, end))
@@ -93,24 +79,25 @@ function barMaker({ tape, navStaleAfterMs }: BarsContext, { address, symbol }: B
   }
 }
 
-/** Reads the minutes of a range in parts. A stored one is parsed when the caller asks for it: most pages end in the middle of a part. */
-async function* minutesOf(
+/** Reads what bars are made of, in slices. It is parsed when the caller asks for it: most pages end in the middle of a slice. */
+async function* partsOf(
   { tape, pause }: BarsContext,
   address: Hex,
   { order, hasOpen, seconds, ...range }: BarsRange,
 ): AsyncGenerator<Iterable<MinuteBar>> {
   const { openFrom } = timesOf(tape)
+  const partSeconds = partSecondsOf(seconds)
   const [since, until] = [range.since, range.until].map((time) => Math.ceil(time / seconds) * seconds) as [number, number]
   const left = { since, until: Math.min(until, hasOpen ? openFrom : openFrom - (openFrom % seconds)) }
   const open = hasOpen ? openMinutes(tape, address, Math.max(since, openFrom), until) : []
   if (order === 'desc') yield open.toReversed()
-  for (let limit = FIRST_MINUTES; ; limit = Math.min(2 * limit, MINUTES_PER_SLICE)) {
-    const rows = tape.readBars(address, { ...left, order, limit })
+  for (let limit = FIRST_ROWS; ; limit = Math.min(2 * limit, ROWS_PER_SLICE)) {
+    const rows = tape.readBars(address, { ...left, order, limit, seconds: partSeconds })
     yield parsed(rows)
     const last = rows.at(-1)
     if (!last || rows.length < limit) break
     const [, start] = last
-    if (order === 'asc') left.since = start + MINUTE_S
+    if (order === 'asc') left.since = start + partSeconds
     else left.until = start
     await pause()
   }
@@ -139,21 +126,6 @@ function openMinutes({ notes }: BarsContext['tape'], address: Hex, since: number
       pools: poolMinutesOf(trades),
     }))
 }
-
-const stretchOf = (minute: MinuteBar, seconds: number, finalized: number | null): BarStretch => ({
-  ...minute,
-  start: minute.start - (minute.start % seconds),
-  isFinal: finalized !== null && minute.closedBy <= finalized,
-})
-
-const joined = (a: BarStretch, b: BarStretch): BarStretch => ({
-  start: a.start,
-  pools: addPoolMinutes(a.pools, b.pools),
-  revision: a.revision + b.revision,
-  edition: a.edition + b.edition,
-  partial: a.partial ?? b.partial,
-  isFinal: a.isFinal && b.isFinal,
-})
 
 export function timesOf({ notes }: Pick<Tape, 'notes'>) {
   const { keptFrom, openFrom } = notes.note(barTimesNote) ?? { keptFrom: 0, openFrom: 0 }

@@ -2,7 +2,8 @@ import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { type BarFault, type BlockTrades, faultIn, type MinuteBlocks, tokenKeyOf } from '../../notes/bar-notes.ts'
 import type { BarRow, MinuteBar } from '../../tape/bars/bar-row.ts'
-import { MINUTE_S, minuteOf } from '../../tokens/minute-bars.ts'
+import { MINUTE_S } from '../../tape/bars/bar-sums.ts'
+import { minuteOf } from '../../tokens/minute-bars.ts'
 
 /** Limit of the minutes whose first block is known, about three days. Beyond it the oldest is forgotten. */
 const MINUTES_BOUND = 4_096

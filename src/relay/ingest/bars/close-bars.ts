@@ -15,8 +15,9 @@ import {
   tokenKeyOf,
 } from '../../notes/bar-notes.ts'
 import { type BarRow, barRowOf, type MinuteBar, minuteBarOf } from '../../tape/bars/bar-row.ts'
+import { MINUTE_S } from '../../tape/bars/bar-sums.ts'
 import type { NoteReader, Notes } from '../../tape/notes.ts'
-import { barFieldsOfMinute, MINUTE_S, minuteOf, poolMinutesOf } from '../../tokens/minute-bars.ts'
+import { barFieldsOfMinute, minuteOf, poolMinutesOf } from '../../tokens/minute-bars.ts'
 import type { Moment } from '../batch-values.ts'
 import type { IngestState } from '../ingest-state.ts'
 import { type BarBook, emptyBook, makeDue, minuteOfBlock, placeFaults } from './bar-book.ts'

@@ -13,7 +13,7 @@ export type PoolMinute = {
   readonly part: BarPart
 }
 
-/** A minute of a token with trades, or one that had trades. */
+/** A minute of a token with trades, or one that had trades. A sum of minutes has the same fields. */
 export type MinuteBar = {
   readonly address: Hex
   /** In seconds. */
@@ -23,13 +23,20 @@ export type MinuteBar = {
   /** Revision of the last `bar` message; 0 if there was none, because all trades were in other pools. */
   readonly revision: number
   readonly partial: string | null
-  /** Number of the block that closed the minute. Once it is finalized, the bar does not change. */
+  /** Number of the block that closed the minute, or the last of them. Once it is finalized, the bar does not change. */
   readonly closedBy: number
   readonly pools: readonly PoolMinute[]
 }
 
-/** Minutes of a token from `since` on and before `until`, in seconds. Default: all of them, oldest first. */
-export type BarRange = { readonly since: number; readonly until: number; readonly order?: 'asc' | 'desc'; readonly limit?: number }
+/** Minutes of a token that start from `since` on and before `until`, in seconds. Default: all of them, oldest first. */
+export type BarRange = {
+  readonly since: number
+  readonly until: number
+  readonly order?: 'asc' | 'desc'
+  readonly limit?: number
+  /** Length of what is read: a minute (the default), or of one of the stored sums. */
+  readonly seconds?: number
+}
 
 /** A minute as the tape stores it. */
 export const BarRow = z.tuple([Address, z.int().nonnegative(), z.string()]).readonly()

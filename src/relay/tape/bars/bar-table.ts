@@ -1,9 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { getOrAdd } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { prepareRows } from '../tape-row.ts'
-import { type BarRange, type BarRow, editionOf } from './bar-row.ts'
+import { type BarRange, type BarRow, barRowOf, editionOf, type MinuteBar, minuteBarOf } from './bar-row.ts'
+import { DAY_S, joined, MINUTE_S, sums } from './bar-sums.ts'
 
-/** The minutes of all tokens in the file of the tape. They are kept longer than the messages. */
+/** The minutes of all tokens in the file of the tape, and their sums. They are kept longer than the messages. */
 export class BarTable {
   readonly #statements: ReturnType<typeof prepareStatements>
   readonly #retentionS: number
@@ -13,44 +15,94 @@ export class BarTable {
     this.#retentionS = Math.ceil(retentionMs / 1_000)
   }
 
-  /** Writes minutes, and deletes those of the same tokens that are too old. */
+  /** Writes minutes and their sums, and deletes those of the same tokens that are too old. */
   write(rows: readonly BarRow[]): void {
     const newest = new Map<Hex, number>()
-    for (const [address, start, text] of rows) {
-      this.#statements.write.run(address, start, text)
-      newest.set(address, Math.max(start, newest.get(address) ?? 0))
+    const changed: BarRow[] = []
+    for (const row of rows) {
+      const [address, start] = row
+      const last = getOrAdd(newest, address, () => this.#newestMinute(address))
+      this.#write(MINUTE_S, row)
+      newest.set(address, Math.max(start, last))
+      if (start > last) this.#addToSums(minuteBarOf(row))
+      else changed.push(row)
     }
-    for (const [address, start] of newest) this.#statements.deleteBefore.run(address, start - this.#retentionS)
+    this.#makeSumsAgain(changed)
+    for (const [address, start] of newest) this.#deleteBefore(address, start - this.#retentionS)
   }
 
   /** Writes the rows of another copy that are newer than those of this one. */
   merge(rows: readonly BarRow[]): void {
     this.write(
-      rows.filter((row) => {
-        const own = this.#statements.readOne.get(row[0], row[1]) as { readonly text: string } | undefined
-        return own === undefined || editionOf(row[2]) > editionOf(own.text)
+      rows.filter(([address, start, text]) => {
+        const own = this.#readOne(MINUTE_S, address, start)
+        return own === null || editionOf(text) > editionOf(own)
       }),
     )
   }
 
-  /** Returns the newest minute of each token. */
-  get newest(): ReadonlyMap<Hex, number> {
-    return new Map(this.#statements.readNewest.all().map(({ address, start }) => [address as Hex, Number(start)]))
+  /** Returns the start of the newest day with minutes of each token. */
+  get newestDays(): ReadonlyMap<Hex, number> {
+    return new Map(this.#statements.readNewestDays.all(DAY_S).map(({ address, start }) => [address as Hex, Number(start)]))
   }
 
-  read(address: Hex, { since, until, order = 'asc', limit = until - since }: BarRange): readonly BarRow[] {
+  read(address: Hex, { since, until, order = 'asc', limit = until - since, seconds = MINUTE_S }: BarRange): readonly BarRow[] {
     const statement = order === 'asc' ? this.#statements.readAscending : this.#statements.readDescending
-    return statement.all(address, since, until, limit) as unknown as BarRow[]
+    return statement.all(seconds, address, since, until, limit) as unknown as BarRow[]
+  }
+
+  /** Adds a minute after all others, which needs no other minute. */
+  #addToSums(minute: MinuteBar): void {
+    for (const { seconds } of sums) {
+      const start = startOf(minute.start, seconds)
+      const stored = this.#readOne(seconds, minute.address, start)
+      const added = { ...minute, start }
+      const sum = stored === null ? added : joined(minuteBarOf([minute.address, start, stored]), added)
+      this.#write(seconds, barRowOf(sum))
+    }
+  }
+
+  #makeSumsAgain(changed: readonly BarRow[]): void {
+    for (const { seconds, partSeconds } of sums) {
+      const stretches = new Map(changed.map(([address, minute]) => [`${address}${startOf(minute, seconds)}`, { address, minute }]))
+      for (const { address, minute } of stretches.values()) {
+        const start = startOf(minute, seconds)
+        const parts = this.read(address, { since: start, until: start + seconds, seconds: partSeconds })
+        this.#write(seconds, barRowOf({ ...parts.map(minuteBarOf).reduce(joined), start }))
+      }
+    }
+  }
+
+  #write(seconds: number, [address, start, text]: BarRow): void {
+    this.#statements.write.run(seconds, address, start, text)
+  }
+
+  #readOne(seconds: number, address: Hex, start: number): string | null {
+    const row = this.#statements.readOne.get(seconds, address, start) as { readonly text: string } | undefined
+    return row?.text ?? null
+  }
+
+  #newestMinute(address: Hex): number {
+    return Number(this.#statements.readNewest.get(MINUTE_S, address)?.start ?? Number.NEGATIVE_INFINITY)
+  }
+
+  /** A sum is kept until the last of its minutes is too old. */
+  #deleteBefore(address: Hex, time: number): void {
+    for (const seconds of [MINUTE_S, ...sums.map((sum) => sum.seconds)])
+      this.#statements.deleteBefore.run(seconds, address, time + MINUTE_S - seconds)
   }
 }
 
-const selectSql = 'SELECT address, start, text FROM bars WHERE address = ? AND start >= ? AND start < ?'
+const startOf = (minute: number, seconds: number): number => minute - (minute % seconds)
+
+const selectSql = 'SELECT address, start, text FROM bars WHERE seconds = ? AND address = ? AND start >= ? AND start < ?'
 
 const prepareStatements = (database: DatabaseSync) => ({
-  write: database.prepare('INSERT OR REPLACE INTO bars (address, start, text) VALUES (?, ?, ?)'),
-  deleteBefore: database.prepare('DELETE FROM bars WHERE address = ? AND start < ?'),
-  readOne: database.prepare('SELECT text FROM bars WHERE address = ? AND start = ?'),
-  readNewest: database.prepare('SELECT address, max(start) AS start FROM bars GROUP BY address'),
+  write: database.prepare('INSERT OR REPLACE INTO bars (seconds, address, start, text) VALUES (?, ?, ?, ?)'),
+  deleteBefore: database.prepare('DELETE FROM bars WHERE seconds = ? AND address = ? AND start < ?'),
+  readOne: database.prepare('SELECT text FROM bars WHERE seconds = ? AND address = ? AND start = ?'),
+  readNewest: database.prepare('SELECT max(start) AS start FROM bars WHERE seconds = ? AND address = ?'),
+  readNewestDays: database.prepare('SELECT address, max(start) AS start FROM bars WHERE seconds = ? GROUP BY address'),
   readAscending: prepareRows(database, `${selectSql} ORDER BY start LIMIT ?`),
   readDescending: prepareRows(database, `${selectSql} ORDER BY start DESC LIMIT ?`),
 })

@@ -3,15 +3,14 @@ import type { Hex } from '../../../lib/hex.ts'
 import { messageOf } from '../../../lib/http-fetch.ts'
 import type { WriteLine } from '../../log-lines.ts'
 import type { BarRow } from '../bars/bar-row.ts'
+import { DAY_S } from '../bars/bar-sums.ts'
 import { type BarDay, type BarStore, type BarStream, dayOf } from './bar-stream.ts'
 
 const RETRY_MS = 1_000
 /** Limit of the time in which a stopping leader writes the waiting days. */
 const CLOSE_TIMEOUT_MS = 2_000
-/** A new leader writes the days that the one before may not have written: those of the minutes in this time before its newest. */
-const RECENT_S = 86_400
 
-type CopiedBars = BarStore & { readonly newestMinutes: ReadonlyMap<Hex, number> }
+type CopiedBars = BarStore & { readonly newestDays: ReadonlyMap<Hex, number> }
 
 /** Keeps the second stream and the bars of this process equal: the leader writes days that changed, a new file reads all. */
 export class BarCopy {
@@ -47,9 +46,10 @@ export class BarCopy {
   setLeading(isLeading: boolean): void {
     this.#isLeading = isLeading
     if (!isLeading) return this.#due.clear()
-    for (const [address, minute] of this.#store().newestMinutes) {
-      this.#add(address, minute - RECENT_S)
-      this.#add(address, minute)
+    // The leader before may not have written its last two days.
+    for (const [address, day] of this.#store().newestDays) {
+      this.#add(address, day - DAY_S)
+      this.#add(address, day)
     }
     this.#wake()
   }

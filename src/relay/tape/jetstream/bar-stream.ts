@@ -7,9 +7,9 @@ import type { Hex } from '../../../lib/hex.ts'
 import { parseJson } from '../../../lib/safe-json.ts'
 import type { Config } from '../../config/config.ts'
 import { type BarRange, type BarRow, isReadableRow } from '../bars/bar-row.ts'
+import { DAY_S } from '../bars/bar-sums.ts'
 import { isApiError, type NatsLink, REQUEST_TIMEOUT_MS } from './nats-link.ts'
 
-const DAY_S = 86_400
 /** The stream keeps bars longer than the files do, so that a file never lacks what the stream has deleted. */
 const EXTRA_AGE_MS = 2 * DAY_S * 1_000
 /** Room for the headers of a message, which count towards NATS's limit. */

@@ -414,11 +414,29 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       }
     })
 
+    it('are summed up in hours and days, whatever comes late or changes', async () => {
+      const { tape } = await open()
+      const hours = () => read(tape, { seconds: 3_600 })
+      const days = () => read(tape, { seconds: 86_400 })
+      await write(tape, minute(1), minute(2), minute(61), [tesla, 60, minute(1, 7)[2]])
+      await write(tape, minute(119), minute(1_441))
+      expect([hours(), days()]).toEqual([
+        ['0 r2', '60 r2', '1440 r1'],
+        ['0 r4', '1440 r1'],
+      ])
+      await write(tape, minute(2, 5), minute(0), minute(1_442), minute(1_442, 3), minute(1_439))
+      expect([hours(), days()]).toEqual([
+        ['0 r7', '60 r2', '1380 r1', '1440 r4'],
+        ['0 r10', '1440 r4'],
+      ])
+    })
+
     it('are those of another copy where these are newer', async () => {
       const { tape } = await open()
       await write(tape, minute(1, 2), minute(2, 2))
       tape.mergeBars([minute(1, 1), minute(2, 10), minute(3, 1)])
       expect(read(tape)).toEqual(['1 r2', '2 r10', '3 r1'])
+      expect(read(tape, { seconds: 3_600 })).toEqual(['0 r13'])
     })
 
     it('are deleted once they are older than their retention', async () => {
@@ -427,6 +445,9 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       expect(read(tape)).toEqual(['1 r1', '2 r1', '3 r1'])
       await write(tape, minute(4))
       expect(read(tape)).toEqual(['2 r1', '3 r1', '4 r1'])
+      expect(read(tape, { seconds: 3_600 })).toEqual(['0 r4'])
+      await write(tape, minute(62))
+      expect(read(tape, { seconds: 3_600 })).toEqual(['60 r1'])
     })
   })
 

@@ -56,6 +56,7 @@ beforeEach(async () => {
   const bars = [
     minute(0, [trade(1, '100'), trade(2, '101')]),
     minute(1, [trade(11, '90')], { revision: 3, edition: 4 }),
+    minute(3, [], { revision: 0, partial: 'refused' }),
     minute(4, [trade(41, '95'), trade(42, '7', { pool: OTHER, isMain: false })], { partial: 'pruned' }),
     minute(6, [], { revision: 2, edition: 2 }),
     minute(7, [trade(71, '8', { pool: OTHER, isMain: false })], { revision: 0 }),
@@ -110,16 +111,25 @@ describe('the bars of a query', () => {
       'are folds of minutes once their last minute is over',
       { interval: '5m' },
       [
-        'AAPLc 0 closed r5 100 101 90 95 of 4 pruned',
+        'AAPLc 0 closed r5 100 101 90 95 of 4 refused',
         'TSLAc 0 final r1 50 50 50 50 of 1',
         'AAPLc 5 closed r2 null null null null of 0 unreadable',
+      ],
+    ],
+    [
+      'are the same folds in both orders',
+      { interval: '5m', order: 'desc', symbols: 'AAPLc' },
+      [
+        'AAPLc 5 closed r2 null null null null of 0 unreadable',
+        'AAPLc 0 closed r5 100 101 90 95 of 4 refused',
+        'TSLAc 0 final r1 50 50 50 50 of 1',
       ],
     ],
     ['have no hour that is not over', { interval: '1h' }, []],
     [
       'have open ones of pre-confirmed trades too',
       { interval: '15m', open: 'true' },
-      ['AAPLc 0 open r8 100 103 90 103 of 5 pruned', 'TSLAc 0 open r1 50 50 50 50 of 1 unreadable'],
+      ['AAPLc 0 open r8 100 103 90 103 of 5 refused', 'TSLAc 0 open r1 50 50 50 50 of 1 unreadable'],
     ],
     ['have open minutes', { open: 'true', since: isoAt(8) }, ['AAPLc 12 open r1 103 103 103 103 of 1']],
     [
