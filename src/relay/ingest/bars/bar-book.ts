@@ -126,9 +126,10 @@ export function placeFaults(book: BarBook): void {
 
 function placedFault(book: BarBook, fault: BarFault): BarFault {
   const { firstBlock, lastBlock } = fault
-  const from = minuteOfBlock(book, firstBlock - 1) ?? fault.from
   const isOver = lastBlock !== null && lastBlock < (book.newest?.number ?? 0)
   const to = isOver ? minuteFromBlock(book, lastBlock + 1) : null
+  // After a reorganisation below the first block that was settled, all blocks before the fault are unknown.
+  const from = minuteOfBlock(book, firstBlock - 1) ?? Math.min(fault.from, to ?? fault.from)
   return from === fault.from && to === null ? fault : { ...fault, from, to }
 }
 

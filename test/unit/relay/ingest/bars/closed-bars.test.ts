@@ -190,6 +190,15 @@ describe('a partial bar', () => {
     ])
   })
 
+  it('has a hole after a reorg below the first settled block', async () => {
+    const ingest = await openFollowed()
+    await ingest.publish(sealed(401))
+    await ingest.publish(replaced(100))
+    await ingest.publish(holeEvent(120, 130))
+    await ingest.publish(sealed(140, [sale(140)]))
+    expect(await ingest.publish(sealed(402))).toEqual(['bar r1 1 at 324.90438933 in 140-140 partial pruned'])
+  })
+
   it('is each one while the node refuses the logs of a pool', async () => {
     const own = (block: number) => ({ filters: [ofTokens, ofManager], block })
     const ingest = await openWith(managedPool, received(APPLE as Hex), readOf(managedPool, reading(324.9)))
