@@ -1,7 +1,7 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { BarState, StoredBar } from '../../../protocol/bars/bars-query.ts'
 import { addressOfKey, type BarFault, barFaultsNote, barTimesNote, blockTradesNotes, faultIn } from '../../notes/bar-notes.ts'
-import { type BarRow, type MinuteBar, minuteBarOf } from '../../tape/bars/bar-row.ts'
+import { type MinuteBar, minuteBarOf } from '../../tape/bars/bar-row.ts'
 import { joined, MINUTE_S, partSecondsOf } from '../../tape/bars/bar-sums.ts'
 import type { Tape } from '../../tape/tape.ts'
 import { barFieldsOfMinutes, hasBar, minuteOf, type NotedTrade, poolMinutesOf } from '../../tokens/minute-bars.ts'
@@ -29,42 +29,54 @@ export type BarsContext = {
   readonly finalized: number | null
 }
 
+type ReadContext = Omit<BarsContext, 'pause'>
+
 type ReadBar = { readonly start: number; readonly bar: StoredBar }
 
-/** Returns the bars of all tokens in the order of their start, then of the tokens. */
-export async function* readBars(context: BarsContext, tokens: readonly BarToken[], range: BarsRange): AsyncGenerator<ReadBar> {
+/** Bars in the order of their start, then of their tokens. At each null the caller waits, so that others can work. */
+export function* readBars(context: ReadContext, tokens: readonly BarToken[], range: BarsRange): Generator<ReadBar | null, void> {
   const sign = range.order === 'asc' ? 1 : -1
   const readers = tokens.map((token) => readOfToken(context, token, range))
-  const heads = await Promise.all(readers.map((reader) => reader.next()))
+  const heads: (ReadBar | undefined)[] = []
+  for (const reader of readers) heads.push(yield* headOf(reader))
   for (;;) {
     let first = -1
-    for (const [index, { value }] of heads.entries())
-      if (value && (first < 0 || sign * (value.start - (heads[first]?.value?.start ?? 0)) < 0)) first = index
-    const reader = readers[first]
-    if (!reader) return
-    yield heads[first]?.value as ReadBar
-    heads[first] = await reader.next()
+    for (const [index, head] of heads.entries())
+      if (head && (first < 0 || sign * (head.start - (heads[first]?.start ?? 0)) < 0)) first = index
+    const [head, reader] = [heads[first], readers[first]]
+    if (!head || !reader) return
+    yield head
+    heads[first] = yield* headOf(reader)
+  }
+}
+
+function* headOf(reader: ReturnType<typeof readOfToken>): Generator<null, ReadBar | undefined> {
+  for (;;) {
+    const { value } = reader.next()
+    if (value !== null) return value ?? undefined
+    yield null
   }
 }
 
 /** Adds up minutes, or the longest stored sums. A bar that is not over is in the range only if its open minutes are. */
-async function* readOfToken(context: BarsContext, token: BarToken, range: BarsRange): AsyncGenerator<ReadBar, undefined> {
+function* readOfToken(context: ReadContext, token: BarToken, range: BarsRange): Generator<ReadBar | null, void> {
   const { seconds, order, pools } = range
   const barOf = barMaker(context, token, range)
   let current = null as MinuteBar | null
-  for await (const parts of partsOf(context, token.address, range)) {
-    for (const part of parts) {
-      const next = { ...part, start: part.start - (part.start % seconds) }
-      if (current && current.start !== next.start && hasBar(current, pools)) yield barOf(current)
-      if (current?.start === next.start) current = order === 'asc' ? joined(current, next) : joined(next, current)
-      else current = next
+  for (const part of partsOf(context, token.address, range)) {
+    if (part === null) {
+      yield null
+      continue
     }
+    const next = { ...part, start: part.start - (part.start % seconds) }
+    if (current && current.start !== next.start && hasBar(current, pools)) yield barOf(current)
+    if (current?.start === next.start) current = order === 'asc' ? joined(current, next) : joined(next, current)
+    else current = next
   }
   if (current && hasBar(current, pools)) yield barOf(current)
-  return undefined
 }
 
-function barMaker({ tape, navStaleAfterMs, finalized }: BarsContext, { address, symbol }: BarToken, { seconds, pools }: BarsRange) {
+function barMaker({ tape, navStaleAfterMs, finalized }: ReadContext, { address, symbol }: BarToken, { seconds, pools }: BarsRange) {
   const { openFrom, faults } = timesOf(tape)
   return (stretch: MinuteBar): ReadBar => {
     const end = stretch.start + seconds
@@ -80,32 +92,28 @@ function barMaker({ tape, navStaleAfterMs, finalized }: BarsContext, { address, 
 }
 
 /** Reads what bars are made of, in slices. It is parsed when the caller asks for it: most pages end in the middle of a slice. */
-async function* partsOf(
-  { tape, pause }: BarsContext,
+function* partsOf(
+  { tape }: ReadContext,
   address: Hex,
   { order, hasOpen, seconds, ...range }: BarsRange,
-): AsyncGenerator<Iterable<MinuteBar>> {
+): Generator<MinuteBar | null, void> {
   const { openFrom } = timesOf(tape)
   const partSeconds = partSecondsOf(seconds)
   const [since, until] = [range.since, range.until].map((time) => Math.ceil(time / seconds) * seconds) as [number, number]
   const left = { since, until: Math.min(until, hasOpen ? openFrom : openFrom - (openFrom % seconds)) }
   const open = hasOpen ? openMinutes(tape, address, Math.max(since, openFrom), until) : []
-  if (order === 'desc') yield open.toReversed()
+  if (order === 'desc') yield* open.toReversed()
   for (let limit = FIRST_ROWS; ; limit = Math.min(2 * limit, ROWS_PER_SLICE)) {
     const rows = tape.readBars(address, { ...left, order, limit, seconds: partSeconds })
-    yield parsed(rows)
+    for (const row of rows) yield minuteBarOf(row)
     const last = rows.at(-1)
     if (!last || rows.length < limit) break
     const [, start] = last
     if (order === 'asc') left.since = start + partSeconds
     else left.until = start
-    await pause()
+    yield null
   }
-  if (order === 'asc') yield open
-}
-
-function* parsed(rows: readonly BarRow[]): Generator<MinuteBar> {
-  for (const row of rows) yield minuteBarOf(row)
+  if (order === 'asc') yield* open
 }
 
 /** Returns the minutes that are not over, of pre-confirmed trades too. */

@@ -55,11 +55,13 @@ async function* linesOf(
   const lineOf = format === 'csv' ? csvLineOf : (bar: StoredBar) => JSON.stringify(bar)
   let part = format === 'csv' ? [csvHeader] : []
   let count = 0
-  for await (const { bar } of readBars(barsContextOf(edge, workQueue.nextSlice), tokens, range)) {
+  for (const read of readBars(barsContextOf(edge, workQueue.nextSlice), tokens, range)) {
     if (count >= limit) break
-    count += 1
-    part.push(lineOf(bar))
-    if (part.length < BARS_PER_PART) continue
+    if (read !== null) {
+      count += 1
+      part.push(lineOf(read.bar))
+      if (part.length < BARS_PER_PART) continue
+    }
     yield part
     part = []
     await workQueue.nextSlice()
@@ -95,7 +97,12 @@ type PageBar = { readonly start: string; readonly isFinal: boolean; readonly tex
 /** The bars of one start are in one page, so that the next page can begin with a time. */
 async function readBarPage(edge: EdgeContext, workQueue: LongWorkQueue, { tokens, range }: BarsRequest, limit: number) {
   const bars: PageBar[] = []
-  for await (const { bar } of readBars(barsContextOf(edge, workQueue.nextSlice), tokens, range)) {
+  for (const read of readBars(barsContextOf(edge, workQueue.nextSlice), tokens, range)) {
+    if (read === null) {
+      await workQueue.nextSlice()
+      continue
+    }
+    const { bar } = read
     // With more tokens than the limit, all bars of one start are one page.
     const whole = bars.length < limit ? [] : bars.filter(({ start }) => start !== bar.start)
     if (whole.length > 0) return { bars: whole, next: nextOf(whole, bar, range.order) }

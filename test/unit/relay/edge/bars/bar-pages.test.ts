@@ -79,14 +79,15 @@ async function told(parameters: Readonly<Record<string, string>>): Promise<reado
   const time = (name: 'since' | 'until', fallback: number) =>
     times[name]?.from === 'time' ? (times[name].time ?? 0) / 1_000 : fallback
   const range = { seconds, pools, order, hasOpen: open, since: time('since', 0), until: time('until', 2 ** 40) }
-  const context = { tape, pause: async () => {}, navStaleAfterMs: 60_000, finalized: 15 }
+  const context = { tape, navStaleAfterMs: 60_000, finalized: 15 }
   const tokens = [
     { address: APPLE, symbol: 'AAPLc' },
     { address: TESLA, symbol: 'TSLAc' },
   ]
   const bars: string[] = []
-  for await (const { bar } of readBars(context, tokens, range)) {
-    const { symbol, start, state, revision, open, high, low, close, trades, partial } = bar
+  for (const read of readBars(context, tokens, range)) {
+    if (!read) continue
+    const { symbol, start, state, revision, open, high, low, close, trades, partial } = read.bar
     const at = (Date.parse(start) / 1_000 - NOON) / 60
     bars.push(`${symbol} ${at} ${state} r${revision} ${open} ${high} ${low} ${close} of ${trades}${partial ? ` ${partial}` : ''}`)
   }
@@ -160,10 +161,10 @@ it.each([
 })
 
 it('a line of CSV has the fields of one value', async () => {
-  const context = { tape, pause: async () => {}, navStaleAfterMs: 60_000, finalized: null }
+  const context = { tape, navStaleAfterMs: 60_000, finalized: null }
   const range = { seconds: 60, since: 0, until: NOON + 60, order: 'asc', pools: null, hasOpen: false } as const
   const lines: string[] = []
-  for await (const { bar } of readBars(context, [{ address: APPLE, symbol: 'A"c,' }], range)) lines.push(csvLineOf(bar))
+  for (const read of readBars(context, [{ address: APPLE, symbol: 'A"c,' }], range)) if (read) lines.push(csvLineOf(read.bar))
   expect(csvHeader).toBe(
     'symbol,start,end,revision,open,high,low,close,vwap,trades,volume,shares,currency_volume,buy_volume,buy_currency_volume,basis_bps,basis,partial,state',
   )
