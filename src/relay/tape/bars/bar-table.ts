@@ -18,15 +18,17 @@ export class BarTable {
   /** Writes minutes and their sums, and deletes those of the same tokens that are too old. */
   write(rows: readonly BarRow[]): void {
     const newest = new Map<Hex, number>()
+    const added: GrownSums = new Map()
     const changed: BarRow[] = []
     for (const row of rows) {
       const [address, start] = row
       const last = getOrAdd(newest, address, () => this.#newestMinute(address))
       this.#write(MINUTE_S, row)
       newest.set(address, Math.max(start, last))
-      if (start > last) this.#addToSums(minuteBarOf(row))
+      if (start > last) this.#addToSums(minuteBarOf(row), added)
       else changed.push(row)
     }
+    for (const { seconds, sum } of added.values()) this.#write(seconds, barRowOf(sum))
     this.#makeSumsAgain(changed)
     for (const [address, start] of newest) this.#deleteBefore(address, start - this.#retentionS)
   }
@@ -52,14 +54,20 @@ export class BarTable {
   }
 
   /** Adds a minute after all others, which needs no other minute. */
-  #addToSums(minute: MinuteBar): void {
+  #addToSums(minute: MinuteBar, added: GrownSums): void {
+    const { address } = minute
     for (const { seconds } of sums) {
       const start = startOf(minute.start, seconds)
-      const stored = this.#readOne(seconds, minute.address, start)
-      const added = { ...minute, start }
-      const sum = stored === null ? added : joined(minuteBarOf([minute.address, start, stored]), added)
-      this.#write(seconds, barRowOf(sum))
+      const name = `${address}/${seconds}/${start}`
+      const before = added.get(name)?.sum ?? this.#readSum(seconds, address, start)
+      const part = { ...minute, start }
+      added.set(name, { seconds, sum: before ? joined(before, part) : part })
     }
+  }
+
+  #readSum(seconds: number, address: Hex, start: number): MinuteBar | null {
+    const text = this.#readOne(seconds, address, start)
+    return text === null ? null : minuteBarOf([address, start, text])
   }
 
   #makeSumsAgain(changed: readonly BarRow[]): void {
@@ -92,6 +100,9 @@ export class BarTable {
       this.#statements.deleteBefore.run(seconds, address, time + MINUTE_S - seconds)
   }
 }
+
+/** Hours and days with new minutes, until they are written. */
+type GrownSums = Map<string, { readonly seconds: number; readonly sum: MinuteBar }>
 
 const startOf = (minute: number, seconds: number): number => minute - (minute % seconds)
 
