@@ -1,9 +1,9 @@
 import { addParts } from '../../../protocol/bars/bar-fold.ts'
 import type { MinuteBar, PoolMinute } from './bar-row.ts'
 
-export const [MINUTE_S, HOUR_S, DAY_S] = [60, 3_600, 86_400] as const
+export const [MINUTE_S, DAY_S] = [60, 86_400] as const
 /** Lengths of the sums of minutes that are stored too. Without them, the days of a year would be made of half a million minutes. */
-const SUM_LENGTHS_S = [HOUR_S, DAY_S] as const
+const SUM_LENGTHS_S = [3_600, DAY_S] as const
 
 /** The sums that are stored, each with the length of what it is made of. */
 export const sums = SUM_LENGTHS_S.map((seconds, index) => ({ seconds, partSeconds: SUM_LENGTHS_S[index - 1] ?? MINUTE_S }))
