@@ -90,8 +90,10 @@ export class BarTable {
     return row?.text ?? null
   }
 
+  /** Reads it as a page, which is quick in memory too, while the disk fails: there `max` would read all minutes. */
   #newestMinute(address: Hex): number {
-    return Number(this.#statements.readNewest.get(MINUTE_S, address)?.start ?? Number.NEGATIVE_INFINITY)
+    const [newest] = this.read(address, { since: 0, until: Number.MAX_SAFE_INTEGER, order: 'desc', limit: 1 })
+    return newest?.[1] ?? Number.NEGATIVE_INFINITY
   }
 
   /** A sum is kept until the last of its minutes is too old. */
@@ -112,7 +114,6 @@ const prepareStatements = (database: DatabaseSync) => ({
   write: database.prepare('INSERT OR REPLACE INTO bars (seconds, address, start, text) VALUES (?, ?, ?, ?)'),
   deleteBefore: database.prepare('DELETE FROM bars WHERE seconds = ? AND address = ? AND start < ?'),
   readOne: database.prepare('SELECT text FROM bars WHERE seconds = ? AND address = ? AND start = ?'),
-  readNewest: database.prepare('SELECT max(start) AS start FROM bars WHERE seconds = ? AND address = ?'),
   readNewestDays: database.prepare('SELECT address, max(start) AS start FROM bars WHERE seconds = ? GROUP BY address'),
   readAscending: prepareRows(database, `${selectSql} ORDER BY start LIMIT ?`),
   readDescending: prepareRows(database, `${selectSql} ORDER BY start DESC LIMIT ?`),
