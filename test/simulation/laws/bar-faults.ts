@@ -44,7 +44,9 @@ export class BarFaults {
     const known = poolAt(pool)
     if (known && this.#context.settings.hasSecondary && isOfSecond(known)) return
     const isOpen = (gap: Gap) => gap.pool === pool && gap.last === Number.POSITIVE_INFINITY
-    this.#gaps = this.#gaps.map((gap) => (isOpen(gap) ? { ...gap, last: Math.max(gap.first, from - 1) } : gap))
+    // After a reorganisation the blocks of a gap are read again, for a pool that is followed from before them.
+    const ended = (gap: Gap) => ({ ...gap, last: Math.max(gap.first, from - 1), isCertain: gap.isCertain && from > gap.first })
+    this.#gaps = this.#gaps.map((gap) => (isOpen(gap) ? ended(gap) : gap))
     const isCertain = this.#followed.has(pool)
     this.#followed[change === 'followed' ? 'add' : 'delete'](pool)
     if (change === 'followed') return
