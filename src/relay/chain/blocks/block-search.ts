@@ -13,13 +13,21 @@ export async function firstWithinAge(
 ): Promise<number> {
   if (head.timestamp === null) return from
   const since = head.timestamp - Math.floor(boundMs / 1_000)
-  const isWithin = async (number: number, ifUnknown: boolean) => {
-    const timestamp = (await node.header(number, signal))?.timestamp ?? null
-    return timestamp === null ? ifUnknown : timestamp >= since
-  }
+  const timeOf = async (number: number) => (await node.header(number, signal))?.timestamp ?? null
+  let old = { number: from, time: await timeOf(from) }
   // A node that lacks the first block has pruned it or lags. The read of its logs will show which. No node lacks block 0.
-  if (await isWithin(from, from > 0)) return from
-  return binarySearch(from, head.number, (number) => isWithin(number, false))
+  if (old.time === null ? from > 0 : old.time >= since) return from
+  let within = { number: head.number, time: head.timestamp }
+  // Most chains are regular: every other step expects the block where it is then.
+  for (let isExpected = true; within.number - old.number > 1; isExpected = !isExpected) {
+    const blocks = within.number - old.number
+    const share = isExpected && old.time !== null ? (since - old.time) / (within.time - old.time) : 0.5
+    const number = old.number + Math.min(blocks - 1, Math.max(1, Math.floor(blocks * share)))
+    const time = await timeOf(number)
+    if (time !== null && time >= since) within = { number, time }
+    else old = { number, time }
+  }
+  return within.number
 }
 
 /** The first block of a range that the node has, or else the last block of the range. */
