@@ -20,6 +20,8 @@ import { registryValues } from './tokens/oracle-registry.ts'
 const REPLAYED_BLOCKS = 600
 /** Limit of past transactions that are replayed at the start. With a busy market, this makes the history shorter. */
 const REPLAYED_TRANSACTIONS_BOUND = 20_000
+/** With a past, the market's transfers emit their logs in this many blocks before the head: two minutes. */
+const MARKET_LOG_BLOCKS = 60
 
 type Transactions = readonly DeferredTransaction[]
 
@@ -30,8 +32,8 @@ export type ScriptedChainSettings = {
   flashblockMs: number
   transactionsPerFlashblock: number
   /**
-   * How far back the past reaches. What is older than the replayed cycles has some swaps and all rounds of feeds, and the market
-   * begins with the present cycle, because a relay that reads the past would take long for its transfers.
+   * How far back the past reaches. What is older than the replayed cycles has some swaps and all rounds of feeds. The market
+   * begins with the present cycle, and at first emits no logs, because a relay that reads the past would take long for them.
    */
   pastMs: number
   /** Whether corporate actions happen and feeds publish. Without them there is only the market, always as busy as at its open. */
@@ -102,6 +104,7 @@ type Script = ReturnType<typeof createScript>['script']
 const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: number, nowMs: number, headNumber: number) => {
   const { seed, blockMs, transactionsPerFlashblock, pastMs } = settings
   const marketCycle = pastMs > 0 ? cycleOf(headNumber) : 0
+  const marketLogsFrom = pastMs > 0 ? headNumber - MARKET_LOG_BLOCKS : 0
   const operator = addressFrom(seed, 'operator')
   const market = createMarket(seed, tokens, {
     flashblocksPerBlock,
@@ -120,7 +123,11 @@ const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: numb
   const trading: readonly Life[] = [
     {
       stateAtStart: (cycle) => market.stateAtStart(Math.max(cycle, marketCycle)),
-      transactions: (block, flashblock) => (cycleOf(block) < marketCycle ? [] : market.transactions(block, flashblock)),
+      transactions: (block, flashblock) => {
+        if (cycleOf(block) < marketCycle) return []
+        const transactions = market.transactions(block, flashblock)
+        return block < marketLogsFrom ? transactions.map(withoutLogs) : transactions
+      },
     },
     swaps,
   ]
@@ -141,6 +148,10 @@ const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: numb
   const { isListed, nameDelayBlocks } = events
   return { script, actors: { custodian, operator, trader: traderOf(seed), isListed, nameDelayBlocks } }
 }
+
+const withoutLogs =
+  (build: DeferredTransaction): DeferredTransaction =>
+  (context) => ({ ...build(context), logs: [] })
 
 /** Opens the chain at the start of the cycle from which the history is replayed, after an outline of what is before. */
 const openChain = (

@@ -20,7 +20,7 @@ const ROUTE_SHARE = 0.5
 /** Whether a pool trades at night too, so that a client of AAPLc soon receives a swap. */
 const isSteady = ({ symbol, kind }: DevnetPool): boolean => symbol === 'AAPLc' && kind === 'slipstream'
 /** In a past that is only outlined, one block of this number has a swap. */
-const OUTLINED_BLOCKS = 3
+const OUTLINED_BLOCKS = 6
 /** Longest pause between two swaps of such a pool. */
 const STEADY_MS = 6_000
 
