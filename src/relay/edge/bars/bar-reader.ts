@@ -1,8 +1,8 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { BarState, StoredBar } from '../../../protocol/bars/bars-query.ts'
 import { addressOfKey, type BarFault, barFaultsNote, barTimesNote, blockTradesNotes, faultIn } from '../../notes/bar-notes.ts'
-import { type MinuteBar, minuteBarOf } from '../../tape/bars/bar-row.ts'
-import { joined, MINUTE_S, partSecondsOf } from '../../tape/bars/bar-sums.ts'
+import { type BarRange, type MinuteBar, minuteBarOf } from '../../tape/bars/bar-row.ts'
+import { joined, lengthsWithin, MINUTE_S } from '../../tape/bars/bar-sums.ts'
 import type { Tape } from '../../tape/tape.ts'
 import { barFieldsOfMinutes, hasBar, minuteOf, type NotedTrade, poolMinutesOf } from '../../tokens/minute-bars.ts'
 
@@ -30,13 +30,21 @@ export type BarsContext = {
 }
 
 type ReadContext = Omit<BarsContext, 'pause'>
+type ReadTimes = ReturnType<typeof timesOf>
 
 type ReadBar = { readonly start: number; readonly bar: StoredBar }
 
-/** Bars in the order of their start, then of their tokens. At each null the caller waits, so that others can work. */
+/**
+ * Bars in the order of their start, then of their tokens. At each null the caller waits, so that others can work. Which minutes are
+ * over, and what is in those that are not, is as it was at the first bar: a minute that ends meanwhile counts once.
+ */
 export function* readBars(context: ReadContext, tokens: readonly BarToken[], range: BarsRange): Generator<ReadBar | null, void> {
   const sign = range.order === 'asc' ? 1 : -1
-  const readers = tokens.map((token) => readOfToken(context, token, range))
+  const times = timesOf(context.tape)
+  const readers = tokens.map((token) => {
+    const open = range.hasOpen ? openMinutes(context.tape, token.address, times.openFrom, range) : []
+    return readOfToken(context, token, range, { ...times, open })
+  })
   const heads: (ReadBar | undefined)[] = []
   for (const reader of readers) heads.push(yield* headOf(reader))
   for (;;) {
@@ -59,11 +67,16 @@ function* headOf(reader: ReturnType<typeof readOfToken>): Generator<null, ReadBa
 }
 
 /** Adds up minutes, or the longest stored sums. A bar that is not over is in the range only if its open minutes are. */
-function* readOfToken(context: ReadContext, token: BarToken, range: BarsRange): Generator<ReadBar | null, void> {
+function* readOfToken(
+  context: ReadContext,
+  token: BarToken,
+  range: BarsRange,
+  times: ReadTimes & { readonly open: readonly MinuteBar[] },
+): Generator<ReadBar | null, void> {
   const { seconds, order, pools } = range
-  const barOf = barMaker(context, token, range)
+  const barOf = barMaker(context, token, range, times)
   let current = null as MinuteBar | null
-  for (const part of partsOf(context, token.address, range)) {
+  for (const part of partsOf(context, token.address, range, times)) {
     if (part === null) {
       yield null
       continue
@@ -76,8 +89,12 @@ function* readOfToken(context: ReadContext, token: BarToken, range: BarsRange): 
   if (current && hasBar(current, pools)) yield barOf(current)
 }
 
-function barMaker({ tape, navStaleAfterMs, finalized }: ReadContext, { address, symbol }: BarToken, { seconds, pools }: BarsRange) {
-  const { openFrom, faults } = timesOf(tape)
+function barMaker(
+  { navStaleAfterMs, finalized }: ReadContext,
+  { address, symbol }: BarToken,
+  { seconds, pools }: BarsRange,
+  { openFrom, faults }: ReadTimes,
+) {
   return (stretch: MinuteBar): ReadBar => {
     const end = stretch.start + seconds
     const isFinal = finalized !== null && stretch.closedBy <= finalized
@@ -95,35 +112,56 @@ function barMaker({ tape, navStaleAfterMs, finalized }: ReadContext, { address, 
 function* partsOf(
   { tape }: ReadContext,
   address: Hex,
-  { order, hasOpen, seconds, ...range }: BarsRange,
+  range: BarsRange,
+  { openFrom, open }: Pick<ReadTimes, 'openFrom'> & { readonly open: readonly MinuteBar[] },
 ): Generator<MinuteBar | null, void> {
-  const { openFrom } = timesOf(tape)
-  const partSeconds = partSecondsOf(seconds)
-  const [since, until] = [range.since, range.until].map((time) => Math.ceil(time / seconds) * seconds) as [number, number]
-  const left = { since, until: Math.min(until, hasOpen ? openFrom : openFrom - (openFrom % seconds)) }
-  const open = hasOpen ? openMinutes(tape, address, Math.max(since, openFrom), until) : []
+  const { order, hasOpen, seconds } = range
+  const { since, until } = wholeBars(range)
+  const end = Math.min(until, hasOpen ? openFrom : openFrom - (openFrom % seconds))
+  // No sum that is read has a minute that is not over: it may end, and be added to its sum, while the caller waits.
+  const spans = lengthsWithin(seconds).map((length) => ({ length, until: end - (end % length) }))
+  const ranges = spans.map(({ length, until }, index) => ({
+    ...{ seconds: length, until },
+    since: Math.max(since, spans[index - 1]?.until ?? since),
+  }))
   if (order === 'desc') yield* open.toReversed()
-  for (let limit = FIRST_ROWS; ; limit = Math.min(2 * limit, ROWS_PER_SLICE)) {
-    const rows = tape.readBars(address, { ...left, order, limit, seconds: partSeconds })
-    for (const row of rows) yield minuteBarOf(row)
-    const last = rows.at(-1)
-    if (!last || rows.length < limit) break
-    const [, start] = last
-    if (order === 'asc') left.since = start + partSeconds
-    else left.until = start
-    yield null
-  }
+  for (const one of order === 'asc' ? ranges : ranges.toReversed()) yield* rowsOf(tape, address, one, order)
   if (order === 'asc') yield* open
 }
 
+function* rowsOf(
+  tape: ReadContext['tape'],
+  address: Hex,
+  range: Required<Pick<BarRange, 'seconds' | 'since' | 'until'>>,
+  order: BarsRange['order'],
+): Generator<MinuteBar | null, void> {
+  let { since, until } = range
+  for (let limit = FIRST_ROWS; since < until; limit = Math.min(2 * limit, ROWS_PER_SLICE)) {
+    const rows = tape.readBars(address, { ...range, since, until, order, limit })
+    for (const row of rows) yield minuteBarOf(row)
+    const last = rows.at(-1)
+    if (!last || rows.length < limit) return
+    if (order === 'asc') since = last[1] + range.seconds
+    else until = last[1]
+    yield null
+  }
+}
+
+/** The times between which whole bars start. */
+function wholeBars({ since, until, seconds }: BarsRange): { readonly since: number; readonly until: number } {
+  const next = (time: number) => Math.ceil(time / seconds) * seconds
+  return { since: next(since), until: next(until) }
+}
+
 /** Returns the minutes that are not over, of pre-confirmed trades too. */
-function openMinutes({ notes }: BarsContext['tape'], address: Hex, since: number, until: number): readonly MinuteBar[] {
+function openMinutes({ notes }: BarsContext['tape'], address: Hex, openFrom: number, range: BarsRange): readonly MinuteBar[] {
+  const { since, until } = wholeBars(range)
   const byMinute = new Map<number, NotedTrade[]>()
   for (const [key, trades] of notes.notes(blockTradesNotes)) {
     if (addressOfKey(key) !== address) continue
     for (const trade of trades) {
       const minute = trade.second === null ? until : minuteOf(trade.second)
-      if (minute >= since && minute < until) byMinute.set(minute, [...(byMinute.get(minute) ?? []), trade])
+      if (minute >= Math.max(since, openFrom) && minute < until) byMinute.set(minute, [...(byMinute.get(minute) ?? []), trade])
     }
   }
   return [...byMinute]

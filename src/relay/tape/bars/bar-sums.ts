@@ -8,8 +8,9 @@ const SUM_LENGTHS_S = [3_600, DAY_S] as const
 /** The sums that are stored, each with the length of what it is made of. */
 export const sums = SUM_LENGTHS_S.map((seconds, index) => ({ seconds, partSeconds: SUM_LENGTHS_S[index - 1] ?? MINUTE_S }))
 
-/** Returns the length of the longest stored stretches that make up bars of this length. */
-export const partSecondsOf = (seconds: number): number => SUM_LENGTHS_S.findLast((length) => seconds % length === 0) ?? MINUTE_S
+/** Returns the lengths of the stored stretches that make up bars of this length, the longest first. */
+export const lengthsWithin = (seconds: number): readonly number[] =>
+  [MINUTE_S, ...SUM_LENGTHS_S].filter((length) => seconds % length === 0).toReversed()
 
 /** Adds up two stretches of a token, the earlier one first. */
 export const joined = (a: MinuteBar, b: MinuteBar): MinuteBar => ({

@@ -148,6 +148,44 @@ describe('the bars of a query', () => {
   })
 })
 
+describe('a minute that ends while a reader waits', () => {
+  const NVIDIA = `0x${'c3'.repeat(20)}` as Hex
+  const range = { since: 0, until: 2 ** 40, order: 'asc', hasOpen: true, pools: null } as const
+  const context = () => ({ tape, navStaleAfterMs: 60_000, finalized: null })
+  const openTrade = (address: Hex, more: Partial<NotedTrade> = {}) =>
+    [blockTradesNotes.at(tokenKeyOf(address, 121)), [trade(121, '103', { second: NOON + 721, ...more })]] as const
+  const append = (bars: readonly MinuteBar[], notes: Notes) =>
+    tape.writer.append({ first: tape.next, updates: [], notes, bars: bars.map(barRowOf), keepAfter: 0 })
+  /** The minute of the open trades ends. */
+  const endMinute = (...bars: readonly MinuteBar[]) =>
+    append(bars, new Notes().set(barTimesNote, { keptFrom: NOON, openFrom: NOON + 780 }))
+
+  it('is in its hour once', async () => {
+    const past = Array.from({ length: 70 }, (_, hour) => minute((hour - 70) * 60, [trade(1, '100')], { address: NVIDIA }))
+    const own = minute(2, [trade(21, '100')], { address: NVIDIA })
+    await append([...past, own], new Notes().set(...openTrade(NVIDIA)))
+    const counts: number[] = []
+    for (const read of readBars(context(), [{ address: NVIDIA, symbol: 'NVDAc' }], { ...range, seconds: 3_600 })) {
+      if (read) counts.push(read.bar.trades)
+      else await endMinute(minute(12, [trade(121, '103')], { address: NVIDIA }))
+    }
+    expect(counts).toEqual([...past.map(() => 1), 2])
+  })
+
+  it('is over for all tokens of a request or for none', async () => {
+    const long = Array.from({ length: 70 }, (_, at) => minute(at - 70, [trade(1, '100')], { address: TESLA }))
+    const inOther = { pool: OTHER, isMain: false }
+    await append(long, new Notes().set(...openTrade(APPLE, inOther)).set(...openTrade(NVIDIA, inOther)))
+    const tokens = [APPLE, TESLA, NVIDIA].map((address) => ({ address, symbol: address }))
+    const bars: string[] = []
+    for (const read of readBars(context(), tokens, { ...range, seconds: 60, since: 0, until: NOON + 900, pools: [OTHER] })) {
+      if (!read) await endMinute(...[APPLE, NVIDIA].map((address) => minute(12, [trade(121, '103', inOther)], { address })))
+      else if (read.start > NOON + 600) bars.push(`${read.bar.symbol} ${read.bar.state}`)
+    }
+    expect(bars).toEqual([`${APPLE} open`, `${NVIDIA} open`])
+  })
+})
+
 it.each([
   ['interval=2m', /interval/],
   ['since=k3f9a1.1', /since: must be start, now, a duration back from chain time/],
