@@ -92,12 +92,14 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
     if (state.chainTime?.timestamp !== chainTime?.timestamp && !isBackfilled(event))
       addOutput(part, state, { publications: applySession(state, moment) }, moment)
     if (!settlesNewest(state, event)) continue
+    let isFull = part.updates.length >= PUBLISHED_PER_TURN
     for (const bars of closeBars(state, moment)) {
-      if (part.updates.length >= PUBLISHED_PER_TURN) {
+      if (isFull) {
         yield closePart(part, state, openSeq)
         part = openPart(state)
       }
       addOutput(part, state, stepOf(bars), moment)
+      isFull = true
     }
   }
   return closePart(part, state, null)

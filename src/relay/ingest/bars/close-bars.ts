@@ -23,8 +23,8 @@ import type { IngestState } from '../ingest-state.ts'
 import { type BarBook, emptyBook, makeDue, minuteOfBlock, placeFaults } from './bar-book.ts'
 import { endUnnamedFaults } from './track-bars.ts'
 
-/** Limit of the bars that are made at once. The next ones follow in another turn of the event loop, if many were published. */
-const BARS_PER_STEP = 100
+/** Limit of the bars that one turn of the event loop makes and stores. A changed one makes the sums of its hour and day again. */
+const BARS_PER_STEP = 30
 /** Limit of the trades that the book keeps. Beyond it, bars of the oldest minutes do not change any more. */
 const TRADES_BOUND = 262_144
 
