@@ -5,6 +5,7 @@ import { nanos } from '@nats-io/transport-node'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { parseJson } from '../../../lib/safe-json.ts'
+import { chunk, nextTurn } from '../../../lib/turns.ts'
 import type { Config } from '../../config/config.ts'
 import { type BarRange, type BarRow, isReadableRow } from '../bars/bar-row.ts'
 import { DAY_S } from '../bars/bar-sums.ts'
@@ -18,6 +19,8 @@ const HEADERS_BYTES = 512
 const UNPACKED_BOUND_BYTES = 2 ** 26
 /** Limit of the subjects whose last number is remembered. For others, the stored message is read before it is replaced. */
 const SUBJECTS_BOUND = 4_096
+/** Limit of the rows that one turn of the event loop merges: an hour. */
+const ROWS_PER_TURN = 60
 /** Limits of the messages that one request for stored ones brings, and of the time that it waits. */
 const [READ_AT_ONCE, READ_WAIT_MS] = [64, 2_000]
 const STREAM_NOT_FOUND = 10_059
@@ -109,7 +112,10 @@ export class BarStream {
     for (let seen = 0; seen < last && !signal.aborted; ) {
       let count = 0
       for await (const { data, seq } of await consumer.fetch({ max_messages: READ_AT_ONCE, expires: READ_WAIT_MS })) {
-        store.mergeBars(await rowsIn(data))
+        for (const part of chunk(await rowsIn(data), ROWS_PER_TURN)) {
+          store.mergeBars(part)
+          await nextTurn()
+        }
         seen = seq
         count += 1
       }
