@@ -40,11 +40,12 @@ export function* closeBars(state: IngestState, moment: Moment): Generator<readon
   placeFaults(book)
   const openFrom = minuteOf(book.newest.timestamp)
   if (openFrom <= book.openFrom && !hasDue(book, openFrom)) return
-  const isNewMinute = openFrom > book.openFrom
-  book.openFrom = Math.max(openFrom, book.openFrom)
   for (let due = takeDue(book, openFrom); due.length > 0; due = takeDue(book, openFrom))
     yield due.flatMap(({ address, minute }) => closeMinute(state, address, minute, moment))
-  if (isNewMinute) forgetFinalMinutes(state)
+  if (openFrom <= book.openFrom) return
+  // Only now, with the last bar: a page that has the bars of a minute has those of all tokens.
+  book.openFrom = openFrom
+  forgetFinalMinutes(state)
 }
 
 const hasDue = ({ due }: BarBook, openFrom: number): boolean =>

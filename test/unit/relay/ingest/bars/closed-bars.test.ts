@@ -91,6 +91,22 @@ describe('a bar', () => {
     ])
   })
 
+  it('is in pages with all others that end with it, also where they are too many for one batch', async () => {
+    const ingest = await openFollowed()
+    const openFroms = [0]
+    let bars = 0
+    ingest.openedTape.tape.follow((batch, notes) => {
+      bars += batch.filter(({ update }) => update.type === 'bar').length
+      const { openFrom } = notes.note(barTimesNote) ?? {}
+      if (openFrom !== undefined) openFroms[bars] = openFrom
+    })
+    const minutes = Array.from({ length: 70 }, (_, minute) => 110 + minute * 300)
+    await ingest.publish(...agreedHead(22_000))
+    for (const block of minutes) await ingest.publish(sealed(block, [sale(block)], { via: 'backfill' }))
+    expect(await ingest.publishParts(10, sealed(22_000, [], { via: 'backfill' }))).toEqual([30, 30, 10])
+    expect(openFroms.flatMap((openFrom, count) => (openFrom > timestampOf(110) + 60 ? [count] : []))).toEqual([70])
+  })
+
   it('is not published for a pre-confirmed trade, nor for a minute without trades', async () => {
     await play(await openFollowed(), [
       [pushed({ block: 110 }), `${isOne} preconfirmed`],
