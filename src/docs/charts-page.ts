@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { html, raw } from 'hono/html'
-import { cspHashOf, headOf, style } from './page-assets.ts'
+import { cspHashOf, headOf, policyFor } from './page-assets.ts'
 import { ORIGIN, program } from './snippets.ts'
 
 const LIBRARY_PATH = '/docs/lightweight-charts.js'
@@ -47,16 +47,7 @@ const body = html`${headOf('charts')}
 </html>
 `
 
-const policy = [
-  "default-src 'none'",
-  `style-src ${cspHashOf(style)}`,
-  `script-src 'self' ${cspHashOf(importMap)} ${cspHashOf(chart)}`,
-  "connect-src 'self'",
-  'img-src data:',
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+const policy = policyFor("'self'", cspHashOf(importMap), cspHashOf(chart))
 
 /** The page at `/docs/charts`: candles of a symbol, the code that draws them, and how other libraries read the bars. */
 export const chartsPage = { body: String(body), policy } as const

@@ -2,22 +2,12 @@ import { html, raw } from 'hono/html'
 import { asyncApi } from './asyncapi.ts'
 import { messageTypes } from './json-schemas.ts'
 import { openApi } from './openapi.ts'
-import { cspHashOf, headOf, script, style } from './page-assets.ts'
+import { cspHashOf, headOf, policyFor, script } from './page-assets.ts'
 import { recipes } from './recipes.ts'
 import { anchorOf, channels, copyBlock, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
 import { CAVEAT, serviceDescription, snippets } from './snippets.ts'
 
-/** Allows only the page's own style and script, and connections to its own origin. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  `style-src ${cspHashOf(style)}`,
-  `script-src ${cspHashOf(script)}`,
-  "connect-src 'self'",
-  'img-src data:',
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+const contentSecurityPolicy = policyFor(cspHashOf(script))
 
 const openApiDocument = openApi()
 const asyncApiDocument = asyncApi()

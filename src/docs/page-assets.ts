@@ -5,7 +5,7 @@ import { ORIGIN } from './snippets.ts'
 /** The source in a content security policy that allows this script or style. */
 export const cspHashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-export const style = `
+const style = `
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --shade: #f4f6f8; --line: #d8dee4; --mark: #0b5cad }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9aa4af; --paper: #0f1318; --shade: #181e25; --line: #2c343d; --mark: #6cb0f5 } }
 * { box-sizing: border-box }
@@ -70,3 +70,16 @@ for (const line of document.querySelectorAll('pre')) {
   line.after(button)
 }
 `
+
+/** Allows the style of these pages, these scripts, and connections to their own origin. */
+export const policyFor = (...scripts: readonly string[]): string =>
+  [
+    "default-src 'none'",
+    `style-src ${cspHashOf(style)}`,
+    `script-src ${scripts.join(' ')}`,
+    "connect-src 'self'",
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
