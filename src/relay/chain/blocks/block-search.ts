@@ -14,18 +14,20 @@ export async function firstWithinAge(
   if (head.timestamp === null) return from
   const since = head.timestamp - Math.floor(boundMs / 1_000)
   const timeOf = async (number: number) => (await node.header(number, signal))?.timestamp ?? null
-  let old = { number: from, time: await timeOf(from) }
+  let [before, within] = [from, { number: head.number, time: head.timestamp }]
+  let known = { number: from, time: await timeOf(from) }
   // A node that lacks the first block has pruned it or lags. The read of its logs will show which. No node lacks block 0.
-  if (old.time === null ? from > 0 : old.time >= since) return from
-  let within = { number: head.number, time: head.timestamp }
-  // Most chains are regular: every other step expects the block where it is then.
-  for (let isExpected = true; within.number - old.number > 1; isExpected = !isExpected) {
-    const blocks = within.number - old.number
-    const share = isExpected && old.time !== null ? (since - old.time) / (within.time - old.time) : 0.5
-    const number = old.number + Math.min(blocks - 1, Math.max(1, Math.floor(blocks * share)))
+  if (known.time === null ? from > 0 : known.time >= since) return from
+  // Most chains are regular: every other step expects the block where it is then, also if the node lacks blocks before it.
+  for (let isExpected = true; within.number - before > 1; isExpected = !isExpected) {
+    const share = known.time === null ? 0.5 : (since - known.time) / (within.time - known.time)
+    const expected = known.number + Math.floor((within.number - known.number) * share)
+    const next = isExpected && expected >= before ? expected : Math.floor((before + within.number) / 2)
+    const number = Math.min(within.number - 1, Math.max(before + 1, next))
     const time = await timeOf(number)
     if (time !== null && time >= since) within = { number, time }
-    else old = { number, time }
+    else before = number
+    if (time !== null && time < since) known = { number, time }
   }
   return within.number
 }

@@ -44,6 +44,14 @@ describe('the first block within a bound of chain time', () => {
     if (boundMs === 1e9) expect(chain.requests).toHaveLength(1)
   })
 
+  it('is found with few requests in a node that lacks all between block 0 and that one', async () => {
+    const { chain, first } = open()
+    const age = timestampOf(HEAD) - timestampOf(5_000)
+    chain.override = ({ params: [number] }) => (Number(number) > 0 && Number(number) < 5_000 ? null : undefined)
+    expect(await first(0, age * 1_000)).toBe(5_000)
+    expect(chain.requests.length).toBeLessThanOrEqual(REQUESTS_BOUND)
+  })
+
   it('is the start if no time is known', async () => {
     const { chain, first } = open()
     expect(await first(9_000, 1_000, { ...chain.headerOf(HEAD), timestamp: null })).toBe(9_000)
