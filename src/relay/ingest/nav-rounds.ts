@@ -36,7 +36,7 @@ export function applyPendingRound(state: IngestState, log: Log, moment: Moment):
 /** Applies all rounds of a sealed block to the feeds whose logs were read. A partly readable block removes no round. */
 export function settleRounds(
   state: IngestState,
-  { number, filters, unreadable = 0 }: Pick<SealedBlock, 'number' | 'filters' | 'unreadable'>,
+  { number, filters, via, unreadable = 0 }: Pick<SealedBlock, 'number' | 'filters' | 'via' | 'unreadable'>,
   logs: readonly Log[],
   moment: Moment,
 ): readonly Draft[] {
@@ -50,7 +50,8 @@ export function settleRounds(
     })
     const { navHistory } = token
     const settled = unreadable > 0 ? rounds.reduce(addRound, navHistory) : applySealedRounds(navHistory, number, rounds)
-    return updateRounds(state, token, settled, moment)
+    // Thousands of old blocks are settled in a second, and most have no round. Only newer ones notice that a NAV became stale.
+    return settled === navHistory && via === 'backfill' ? [] : updateRounds(state, token, settled, moment)
   })
 }
 
