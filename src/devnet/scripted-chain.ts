@@ -20,8 +20,8 @@ import { registryValues } from './tokens/oracle-registry.ts'
 const REPLAYED_BLOCKS = 600
 /** Limit of past transactions that are replayed at the start. With a busy market, this makes the history shorter. */
 const REPLAYED_TRANSACTIONS_BOUND = 20_000
-/** With a past, the market's transfers emit their logs in this many blocks before the head: two minutes. */
-const MARKET_LOG_BLOCKS = 60
+/** With a past, the market's transfers emit their logs in this many blocks before the head: one minute. */
+const MARKET_LOG_BLOCKS = 30
 
 type Transactions = readonly DeferredTransaction[]
 

@@ -25,12 +25,14 @@ export const createFeedPublisher = (seed: string, blockMs: number, readNav: Read
   const transmitterOf = ({ token }: DevnetFeed) => addressFrom(seed, `transmitter ${token.symbol}`)
   const roundsSince = (before: number, block: number): readonly DeferredTransaction[] =>
     roundsAt(readNav, blockStartMs(block))
-      .filter(({ updatedAtMs }) => updatedAtMs > blockStartMs(before))
-      .map(({ feed, round }) => buildTransmission(feed, transmitterOf(feed), round))
+      .filter(({ newest }) => newest.updatedAtMs > blockStartMs(before))
+      .map(({ feed, newest }) => buildTransmission(feed, transmitterOf(feed), toFeedRound(newest)))
   return {
     stateAtStart: (cycle: number): StateValues => {
       const startMs = blockStartMs(cycle * CYCLE_BLOCKS)
-      const nonces = roundsAt(readNav, startMs).map(({ feed, round }) => [nonceKey(transmitterOf(feed)), round.round] as const)
+      const nonces = roundsAt(readNav, startMs).map(
+        ({ feed, newest }) => [nonceKey(transmitterOf(feed)), toFeedRound(newest).round] as const,
+      )
       return new Map([...feedValuesAt(readNav, startMs), ...nonces])
     },
     transactions: (block: number): readonly DeferredTransaction[] => roundsSince(block - 1, block),
@@ -42,12 +44,12 @@ export const createFeedPublisher = (seed: string, blockMs: number, readNav: Read
 
 /** State of the feeds of a chain in which they publish only if a test asks for it. */
 export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
-  new Map(roundsAt(readNav, nowMs).flatMap(({ feed, round }) => [...feedValues(feed, round)]))
+  new Map(roundsAt(readNav, nowMs).flatMap(({ feed, newest }) => [...feedValues(feed, toFeedRound(newest))]))
 
 const roundsAt = (readNav: ReadNav, atMs: number) =>
   feeds.flatMap((feed) => {
     const newest = readNav(feed.token, atMs)
-    return newest ? [{ feed, round: toFeedRound(newest), updatedAtMs: newest.updatedAtMs }] : []
+    return newest ? [{ feed, newest }] : []
   })
 
 const buildTransmission =
