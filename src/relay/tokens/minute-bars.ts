@@ -1,4 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
+import { isoFromSeconds } from '../../lib/iso-time.ts'
 import { addParts, type BarPart, type BarTrade, barFieldsOf, partOfTrade } from '../../protocol/bars/bar-fold.ts'
 import type { BarFields } from '../../protocol/updates.ts'
 import type { MinuteBar, PoolMinute } from '../tape/bars/bar-row.ts'
@@ -41,13 +42,13 @@ export function barFieldsOfMinutes(
   const parts = all.filter(({ pool, isMain }) => (pools ? pools.includes(pool) : isMain))
   const part = parts.map(({ part }) => part).reduce<BarPart | null>((sum, one) => (sum ? addParts(sum, one) : one), null)
   const ids = parts.map(({ pool }) => pool)
-  return {
-    start: new Date(start * 1_000).toISOString(),
-    end: new Date((start + seconds) * 1_000).toISOString(),
+  return barFieldsOf(part, ids, {
+    start: isoFromSeconds(start),
+    end: isoFromSeconds(start + seconds),
     revision,
-    ...barFieldsOf(part, ids, staleAfterS),
     partial,
-  }
+    staleAfterS,
+  })
 }
 
 export const barFieldsOfMinute = (bar: MinuteBar, staleAfterS: number): BarFields =>

@@ -268,13 +268,12 @@ export function barOf(
 ): Omit<Bar, 'state'> {
   const part = minutes.reduce<BarPart | null>((sum, { part }) => (sum && part ? addParts(sum, part) : (sum ?? part)), null)
   const venues = [...new Set(minutes.flatMap(({ venues }) => venues))].sort()
-  return {
-    symbol,
-    ...{ start: timeOf(start), end: timeOf(start + seconds) },
+  const fields = barFieldsOf(part, venues, {
+    ...{ start: timeOf(start), end: timeOf(start + seconds), staleAfterS },
     revision: minutes.reduce((sum, { revision }) => sum + revision, 0) || 1,
-    ...barFieldsOf(part, venues, staleAfterS),
     partial: minutes.find(({ partial }) => partial !== null)?.partial ?? partial,
-  }
+  })
+  return { symbol, ...fields }
 }
 
 export const foldOf = (bar: Bar | BarMessage): FoldedMinute => {

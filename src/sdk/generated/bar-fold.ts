@@ -96,12 +96,24 @@ const pickPlaced = (a: PlacedPrice | null, b: PlacedPrice | null, isFirst: (a: P
 const pickPrice = (a: string | null, b: string | null, sign: 1 | -1): string | null =>
   a !== null && b !== null ? (sign * compareDecimals(decimalOf(a), decimalOf(b)) >= 0 ? a : b) : (a ?? b)
 
-/** Returns the fields of a bar from `open` to `blocks`, in the order of the contract. `part` is null if its trades are all gone. */
-export function barFieldsOf<Pool extends string>(part: BarPart | null, venues: readonly Pool[], staleAfterS: number) {
+type BarHeading = {
+  readonly start: string
+  readonly end: string
+  readonly revision: number
+  readonly partial: string | null
+  readonly staleAfterS: number
+}
+
+/** Returns the fields of a bar in the order of the contract. `part` is null if its trades are all gone. */
+export function barFieldsOf<Pool extends string>(
+  part: BarPart | null,
+  venues: readonly Pool[],
+  { start, end, revision, partial, staleAfterS }: BarHeading,
+) {
   const { open = null, close = null, high = null, low = null, trades = 0, volume = ZERO, shares = ZERO } = part ?? {}
   const { currencyVolume = ZERO, buyVolume = ZERO, buyCurrencyVolume = ZERO, last = null } = part ?? {}
   return {
-    ...{ open: open?.price ?? null, high, low, close: close?.price ?? null },
+    ...{ start, end, revision, open: open?.price ?? null, high, low, close: close?.price ?? null },
     vwap: unitPriceOf(currencyVolume, volume),
     trades,
     volume: formatDecimal(volume),
@@ -114,6 +126,7 @@ export function barFieldsOf<Pool extends string>(part: BarPart | null, venues: r
     nav: last?.nav ?? noNav(staleAfterS),
     venues,
     blocks: part && { first: part.firstBlock, last: part.last.block },
+    partial,
   }
 }
 

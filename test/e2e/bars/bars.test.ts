@@ -111,8 +111,9 @@ describe('the bars of a listener', () => {
       const amounts = { amount: amount ?? '', currencyAmount: currency_amount, basisBps: basis_bps }
       return partOfTrade({ ...trade, ...place, ...amounts })
     })
-    const folded = barFieldsOf(parts.toReversed().reduce(addParts), poolsOf(devnet).toSorted(), bar.nav.stale_after_s)
-    const { symbol, start: _, end, revision, partial, ...fields } = contentOf(bar)
+    const { symbol, ...fields } = contentOf(bar)
+    const frame = { ...bar, staleAfterS: bar.nav.stale_after_s }
+    const folded = barFieldsOf(parts.toReversed().reduce(addParts), poolsOf(devnet).toSorted(), frame)
     expect(fields).toEqual({ ...folded, venues: bar.venues })
     expect([bar.trades, bar.venues.length]).toEqual([4, 3])
   })

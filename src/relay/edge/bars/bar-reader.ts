@@ -6,8 +6,8 @@ import { joined, lengthsWithin, MINUTE_S } from '../../tape/bars/bar-sums.ts'
 import type { Tape } from '../../tape/tape.ts'
 import { barFieldsOfMinutes, hasBar, minuteOf, type NotedTrade, poolMinutesOf } from '../../tokens/minute-bars.ts'
 
-/** Rows of the first slice, and limit of those that are read without a pause. Each slice is twice as long as the one before. */
-const [FIRST_ROWS, ROWS_PER_SLICE] = [64, 1_500]
+/** Limit of the rows that are read without a pause. */
+const ROWS_PER_SLICE = 1_500
 
 export type BarToken = { readonly address: Hex; readonly symbol: string }
 
@@ -20,6 +20,8 @@ export type BarsRange = {
   readonly pools: readonly Hex[] | null
   /** Whether the bars that are not over are in the range too. */
   readonly hasOpen: boolean
+  /** About how many bars of each token the caller takes: so many rows are read first. Each slice is twice as long as the one before. */
+  readonly expected: number
 }
 
 export type BarsContext = {
@@ -115,7 +117,7 @@ function* partsOf(
   range: BarsRange,
   { openFrom, open }: Pick<ReadTimes, 'openFrom'> & { readonly open: readonly MinuteBar[] },
 ): Generator<MinuteBar | null, void> {
-  const { order, hasOpen, seconds } = range
+  const { order, hasOpen, seconds, expected } = range
   const { since, until } = wholeBars(range)
   const end = Math.min(until, hasOpen ? openFrom : openFrom - (openFrom % seconds))
   // No sum that is read has a minute that is not over: it may end, and be added to its sum, while the caller waits.
@@ -125,7 +127,7 @@ function* partsOf(
     since: Math.max(since, spans[index - 1]?.until ?? since),
   }))
   if (order === 'desc') yield* open.toReversed()
-  for (const one of order === 'asc' ? ranges : ranges.toReversed()) yield* rowsOf(tape, address, one, order)
+  for (const one of order === 'asc' ? ranges : ranges.toReversed()) yield* rowsOf(tape, address, one, { order, expected })
   if (order === 'asc') yield* open
 }
 
@@ -133,10 +135,11 @@ function* rowsOf(
   tape: ReadContext['tape'],
   address: Hex,
   range: Required<Pick<BarRange, 'seconds' | 'since' | 'until'>>,
-  order: BarsRange['order'],
+  { order, expected }: Pick<BarsRange, 'order' | 'expected'>,
 ): Generator<MinuteBar | null, void> {
   let { since, until } = range
-  for (let limit = FIRST_ROWS; since < until; limit = Math.min(2 * limit, ROWS_PER_SLICE)) {
+  // The row after a bar shows that it is whole.
+  for (let limit = Math.min(expected + 1, ROWS_PER_SLICE); since < until; limit = Math.min(2 * limit, ROWS_PER_SLICE)) {
     const rows = tape.readBars(address, { ...range, since, until, order, limit })
     for (const row of rows) yield minuteBarOf(row)
     const last = rows.at(-1)

@@ -4,7 +4,11 @@ import type { EdgeContext } from '../live/edge-context.ts'
 import { resolveKnownSymbols } from '../select/resolve-symbols.ts'
 import type { BarsContext, BarsRange, BarToken } from './bar-reader.ts'
 
-export type BarsRequest = { readonly tokens: readonly BarToken[]; readonly range: BarsRange; readonly chainTime: number }
+export type BarsRequest = {
+  readonly tokens: readonly BarToken[]
+  readonly range: Omit<BarsRange, 'expected'>
+  readonly chainTime: number
+}
 
 type TimePoint = NonNullable<BarsQuery['since']>
 
@@ -12,7 +16,7 @@ type TimePoint = NonNullable<BarsQuery['since']>
 export function barsRequestOf(query: BarsQuery, edge: Pick<EdgeContext, 'current' | 'wallTime'>): BarsRequest {
   const { tokens } = resolveKnownSymbols(edge.current, query.symbols ?? ['*'])
   const chainTime = chainTimeOf(edge)
-  const range: BarsRange = {
+  const range = {
     seconds: intervals[query.interval],
     since: query.since ? secondsOf(query.since, chainTime) : 0,
     until: query.until ? secondsOf(query.until, chainTime) : END,

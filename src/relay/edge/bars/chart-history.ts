@@ -44,7 +44,7 @@ type NewestRange = Pick<BarsRange, 'seconds' | 'since' | 'until'> & { readonly l
 /** Reads the newest bars of a range, newest first. A bar without a price cannot be drawn. */
 async function newestBars(context: BarsContext, token: BarToken, { limit, ...times }: NewestRange): Promise<readonly PricedBar[]> {
   const bars: PricedBar[] = []
-  for (const read of readBars(context, [token], { ...times, order: 'desc', pools: null, hasOpen: true })) {
+  for (const read of readBars(context, [token], { ...times, order: 'desc', pools: null, hasOpen: true, expected: limit })) {
     if (read === null) await context.pause()
     else if (hasPrices(read.bar)) bars.push(read.bar)
     if (bars.length >= limit) break

@@ -55,7 +55,8 @@ async function* linesOf(
   const lineOf = format === 'csv' ? csvLineOf : (bar: StoredBar) => JSON.stringify(bar)
   let part = format === 'csv' ? [csvHeader] : []
   let count = 0
-  for (const read of readBars(barsContextOf(edge, workQueue.nextSlice), tokens, range)) {
+  const context = barsContextOf(edge, workQueue.nextSlice)
+  for (const read of readBars(context, tokens, { ...range, expected: Math.min(limit, BARS_PER_PART) })) {
     if (count >= limit) break
     if (read !== null) {
       count += 1
@@ -97,7 +98,9 @@ type PageBar = { readonly start: string; readonly isFinal: boolean; readonly tex
 /** The bars of one start are in one page, so that the next page can begin with a time. */
 async function readBarPage(edge: EdgeContext, workQueue: LongWorkQueue, { tokens, range }: BarsRequest, limit: number) {
   const bars: PageBar[] = []
-  for (const read of readBars(barsContextOf(edge, workQueue.nextSlice), tokens, range)) {
+  // The bar after the last one of the page says where the next page begins.
+  const expected = Math.ceil((limit + 1) / tokens.length)
+  for (const read of readBars(barsContextOf(edge, workQueue.nextSlice), tokens, { ...range, expected })) {
     if (read === null) {
       await workQueue.nextSlice()
       continue

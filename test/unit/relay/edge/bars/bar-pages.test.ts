@@ -78,7 +78,7 @@ async function told(parameters: Readonly<Record<string, string>>): Promise<reado
   const seconds = { '1m': 60, '5m': 300, '15m': 900, '1h': 3_600, '4h': 14_400, '1d': 86_400 }[interval]
   const time = (name: 'since' | 'until', fallback: number) =>
     times[name]?.from === 'time' ? (times[name].time ?? 0) / 1_000 : fallback
-  const range = { seconds, pools, order, hasOpen: open, since: time('since', 0), until: time('until', 2 ** 40) }
+  const range = { seconds, pools, order, hasOpen: open, expected: 64, since: time('since', 0), until: time('until', 2 ** 40) }
   const context = { tape, navStaleAfterMs: 60_000, finalized: 15 }
   const tokens = [
     { address: APPLE, symbol: 'AAPLc' },
@@ -150,7 +150,7 @@ describe('the bars of a query', () => {
 
 describe('a minute that ends while a reader waits', () => {
   const NVIDIA = `0x${'c3'.repeat(20)}` as Hex
-  const range = { since: 0, until: 2 ** 40, order: 'asc', hasOpen: true, pools: null } as const
+  const range = { since: 0, until: 2 ** 40, order: 'asc', hasOpen: true, pools: null, expected: 64 } as const
   const context = () => ({ tape, navStaleAfterMs: 60_000, finalized: null })
   const openTrade = (address: Hex, more: Partial<NotedTrade> = {}) =>
     [blockTradesNotes.at(tokenKeyOf(address, 121)), [trade(121, '103', { second: NOON + 721, ...more })]] as const
@@ -200,7 +200,7 @@ it.each([
 
 it('a line of CSV has the fields of one value', async () => {
   const context = { tape, navStaleAfterMs: 60_000, finalized: null }
-  const range = { seconds: 60, since: 0, until: NOON + 60, order: 'asc', pools: null, hasOpen: false } as const
+  const range = { seconds: 60, since: 0, until: NOON + 60, order: 'asc', pools: null, hasOpen: false, expected: 64 } as const
   const lines: string[] = []
   for (const read of readBars(context, [{ address: APPLE, symbol: 'A"c,' }], range)) if (read) lines.push(csvLineOf(read.bar))
   expect(csvHeader).toBe(
