@@ -287,14 +287,15 @@ export class Ledger implements OpenKeys {
     }
   }
 
-  /** Forgets blocks that no reorg can replace. Never forgets a block with an open key. */
+  /** Forgets blocks that no reorg can replace. Never forgets a block with an open key, or with one that waits. */
   #forgetSettled(keepFrom: number): void {
     const settled = this.#settled ?? 0
     // If no block is known to be final, a reorg may replace every block within the depth of a rollback.
     const finalBlock = Math.min(this.#safe ?? 0, settled - RECENT_BLOCKS_BOUND)
     const keepAbove = Math.min(keepFrom, Math.max(finalBlock, settled - DEPTH_BOUND_BLOCKS))
     this.#keptFrom = Math.max(this.#keptFrom, keepAbove)
-    for (const [number, block] of this.#blocks) if (number < keepAbove && block.open === 0) this.#forgetBlock(number, block)
+    for (const [number, block] of this.#blocks)
+      if (number < keepAbove && block.open === 0 && !hasWaitingFact(block)) this.#forgetBlock(number, block)
   }
 
   #forgetBlock(number: number, block: LedgerBlock): void {
@@ -318,6 +319,10 @@ function unreadFacts(
     sealedIn === hash && !keys.has(draft.key) && addresses.has(draft.address) && !addresses.has(contractOf(draft))
   return [...facts.values()].filter(isUnread).map(({ draft }) => draft)
 }
+
+/** Whether a replaced block had a fact of a contract that the node refuses: the block is settled again once it answers. */
+const hasWaitingFact = ({ facts, sealed }: LedgerBlock): boolean =>
+  sealed !== null && [...facts.values()].some(({ state, sealedIn }) => state === 'sealed' && sealedIn !== sealed.hash)
 
 const newBlock = (restartSeq: number): LedgerBlock => ({
   facts: new Map(),

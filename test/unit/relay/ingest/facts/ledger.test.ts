@@ -97,6 +97,19 @@ describe('a settled key', () => {
     expect(ledger.factsOf(address)).toHaveLength(0)
   })
 
+  it('that waits for its contract after a reorg is not forgotten before the node answers it', () => {
+    const ledger = new Ledger()
+    const [replacing, unanswered] = [{ number: 5, hash: blockHash(55), timestamp: null }, new Set<Hex>()]
+    settle(ledger, 5, [factAt(5)])
+    ledger.settle(replacing, { facts: [], parts: [] }, unanswered, 0)
+    ledger.setSafe(DEPTH_BOUND_BLOCKS)
+    ledger.setSettled(3 * DEPTH_BOUND_BLOCKS)
+    const { seals, additions } = ledger.settle(replacing, { facts: [factAt(5)], parts: [] }, addresses, 0)
+    expect([seals.map(({ keys }) => keys), additions]).toEqual([[[factAt(5).key]], []])
+    ledger.setSettled(4 * DEPTH_BOUND_BLOCKS)
+    expect(ledger.publishedBlocksBetween(0, 9)).toEqual([])
+  })
+
   it('beyond the bound is forgotten, oldest block first, but never an open key', () => {
     const ledger = new Ledger()
     const bound = 262_144
