@@ -35,6 +35,8 @@ export class BarFaults {
   apply(update: Update): void {
     if (update.type === 'hole') {
       const { reason, blocks } = update
+      // A replaced block that was sealed before says nothing of the time of this hole.
+      for (let number = blocks.first; number <= blocks.last; number += 1) this.#sealed.delete(number)
       this.#gaps = [...this.#gaps, { reason, token: null, pool: null, ...blocks, isCertain: true }]
     } else if (update.type === 'seal') this.#sealed.add(update.block.number)
     else if (update.type === 'venue') this.#applyVenue(update)
