@@ -1,15 +1,24 @@
 import type { RefObject } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { BoardFeed } from './feed/board-feed.ts'
 import { useFeed, useFlows, useNow, useRoute } from './feed/board-hooks.ts'
 import { DemoBanner, Notes, Tools } from './pages/board-frame.tsx'
 import { HelpSheet } from './pages/help-sheet.tsx'
 import { PlaygroundPage } from './pages/playground-page.tsx'
 import { SourcePage } from './pages/source-page.tsx'
-import { type BoardRoute, type BoardView, toggled } from './shared/board-route.ts'
-import { BackLink, changeView, openPage } from './shared/navigation.tsx'
+import { type BoardRoute, type BoardView, emptyFilter, pathOf, toggled } from './shared/board-route.ts'
+import {
+  BackLink,
+  changeFilter,
+  changeView,
+  closePage,
+  leaveWall,
+  openPage,
+  replacePage,
+  wasReturnedTo,
+} from './shared/navigation.tsx'
 import { toggleTheme } from './shared/page-settings.ts'
-import { orderSymbols } from './symbols/shown-symbols.ts'
+import { findStock, orderSymbols } from './symbols/shown-symbols.ts'
 import { SymbolPage } from './symbols/symbol-page.tsx'
 import { type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
 import { FactSheet } from './tape/fact-sheet.tsx'
@@ -19,6 +28,8 @@ import { lineSentence } from './tape/tape-texts.ts'
 
 /** Interval between announcements, in which a screen reader can finish a sentence. */
 const ANNOUNCEMENT_INTERVAL_MS = 5_000
+/** Limit of the pages whose scroll position is kept. */
+const KEPT_SCROLLS_BOUND = 100
 
 export function Board() {
   const { page, filter, view } = useRoute()
@@ -27,30 +38,30 @@ export function Board() {
   const { flows, flowSpan } = useFlows(feed, nowMs)
   const [isPaused, setPaused] = useState(false)
   const [isHelpOpen, setHelpOpen] = useState(false)
-  const [tab, setTab] = useState<Tab>('symbols')
   const search = useRef<HTMLInputElement>(null)
   // The sheet of a fact opens over the page that was shown before.
   const base = useRef<BoardRoute['page']>({ name: 'symbols' })
   if (page.name !== 'fact') base.current = page
   const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
   const keys = { p: () => setPaused(!isPaused), t: toggleTheme, '?': () => setHelpOpen(true) }
-  const selected = useShortcuts(view, symbols, search, keys)
+  const selected = useShortcuts(base.current, view, symbols, search, keys)
+  const main = useScroll(pathOf(base.current))
   useConnectionMark(feed)
   return (
-    <div class={`app ${view.isWall ? 'wall' : ''} tab-${tab}`}>
+    <div class={`app ${view.isWall ? 'wall' : ''} tab-${view.tab}`}>
       <DemoBanner feed={feed} />
       <header class="strip">
         <h1 class="brand">stocktape</h1>
         <Strip feed={feed} nowMs={nowMs} />
         <Tools view={view} search={search} onHelp={() => setHelpOpen(true)} />
       </header>
-      <TabBar tab={tab} onTab={setTab} />
-      <main class="state">
+      <TabBar tab={view.tab} />
+      <main class="state" {...main}>
         <MainPage page={base.current} {...{ feed, flows, flowSpan, nowMs, view, selected }} />
         <Notes />
       </main>
       <TapePanel {...{ feed, nowMs, isPaused, filter }} onPause={setPaused} />
-      {page.name === 'fact' && <FactSheet id={page.key} feed={feed} onClose={() => openPage(base.current)} />}
+      {page.name === 'fact' && <FactSheet id={page.key} feed={feed} onClose={() => closePage(base.current)} />}
       {isHelpOpen && <HelpSheet onClose={() => setHelpOpen(false)} />}
       <LiveRegion feed={feed} />
     </div>
@@ -59,8 +70,30 @@ export function Board() {
 
 type KeyActions = Readonly<Record<string, () => void>>
 
-/** Binds the keys of the page. Returns the symbol that they have reached. */
+/** Keeps how far each page is scrolled: a page that is opened begins at its top, and one that is returned to is where it was. */
+function useScroll(page: string) {
+  const tops = useRef(new Map<string, number>())
+  const main = useRef<HTMLElement>(null)
+  const shown = useRef(page)
+  useLayoutEffect(() => {
+    shown.current = page
+    main.current?.scrollTo(0, wasReturnedTo() ? (tops.current.get(page) ?? 0) : 0)
+  }, [page])
+  const onScroll = () => {
+    tops.current.delete(shown.current)
+    tops.current.set(shown.current, main.current?.scrollTop ?? 0)
+    const [oldest] = tops.current.keys()
+    if (tops.current.size > KEPT_SCROLLS_BOUND && oldest !== undefined) tops.current.delete(oldest)
+  }
+  return { ref: main, onScroll }
+}
+
+/**
+ * Binds the keys of the page. Returns the symbol that they have reached in the list. On the page of a symbol, the same keys lead to
+ * the next and to the one before.
+ */
 function useShortcuts(
+  page: BoardRoute['page'],
   view: BoardView,
   symbols: () => readonly string[],
   search: RefObject<HTMLInputElement | null>,
@@ -71,21 +104,30 @@ function useShortcuts(
   const [selected, setSelected] = useState<string | null>(null)
   const step = (distance: number) => {
     const all = symbols()
-    const next = all[Math.max(0, Math.min(all.length - 1, all.indexOf(reached.current ?? '') + distance))] ?? null
+    const from = page.name === 'symbol' ? page.symbol : (reached.current ?? '')
+    const next = all[Math.max(0, Math.min(all.length - 1, all.indexOf(from) + distance))] ?? null
     reached.current = next
     setSelected(next)
-    document.querySelector(`[data-symbol="${CSS.escape(next ?? '')}"]`)?.scrollIntoView({ block: 'nearest' })
+    if (page.name === 'symbol' && next !== null) replacePage({ name: 'symbol', symbol: next })
+  }
+  const inList = (act: (symbol: string) => void) => () => {
+    if (page.name === 'symbols' && !view.isWall && reached.current !== null) act(reached.current)
   }
   useKeyboard({
     '/': () => search.current?.focus(),
     j: () => step(1),
     k: () => step(-1),
-    Enter: () => reached.current !== null && openPage({ name: 'symbol', symbol: reached.current }),
-    Escape: () => openPage({ name: 'symbols' }),
-    f: () => reached.current !== null && changeView({ pins: toggled(view.pins, reached.current) }),
+    Enter: inList((symbol) => openPage({ name: 'symbol', symbol })),
+    Escape: () => (view.isWall ? leaveWall() : page.name !== 'symbols' && closePage({ name: 'symbols' })),
+    f: inList((symbol) => changeView({ pins: toggled(view.pins, symbol) })),
     ...others,
   })
-  return selected
+  const isPinned = selected !== null && view.pins.includes(selected)
+  // A symbol that is pinned or no longer pinned moves to another row.
+  useEffect(() => {
+    document.querySelector('.symbols .selected')?.scrollIntoView({ block: 'nearest' })
+  }, [selected, isPinned])
+  return page.name === 'symbols' ? selected : null
 }
 
 /** Acts on single keys, unless the reader types into a field or holds a modifier. */
@@ -108,13 +150,11 @@ function useKeyboard(actions: KeyActions): void {
   })
 }
 
-type Tab = 'symbols' | 'tape'
-
 /** The buttons that select the part of the page that a narrow screen shows. */
-const TabBar = ({ tab, onTab }: { readonly tab: Tab; readonly onTab: (tab: Tab) => void }) => (
+const TabBar = ({ tab }: Pick<BoardView, 'tab'>) => (
   <nav class="tab-bar" aria-label="Parts of the page">
     {(['symbols', 'tape'] as const).map((name) => (
-      <button type="button" key={name} aria-pressed={tab === name} onClick={() => onTab(name)}>
+      <button type="button" key={name} aria-pressed={tab === name} onClick={() => changeView({ tab: name })}>
         {name === 'symbols' ? 'Symbols' : 'Tape'}
       </button>
     ))}
@@ -137,13 +177,19 @@ function MainPage({ page, ...symbols }: SymbolsProps & { readonly page: BoardRou
   if (page.name === 'source') return <SourcePage feed={feed} nowMs={nowMs} />
   if (page.name === 'play') return <PlaygroundPage feed={feed} />
   if (page.name !== 'symbol') return <SymbolsView {...symbols} />
-  const stock = feed.book.get(page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
+  const stock = findStock(feed.book, page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
   if (stock) shown.current.set(page.symbol, stock.address)
   if (stock) return <SymbolPage {...{ stock, feed, flowSpan, nowMs }} key={stock.address} flow={flows.get(stock.address)} />
-  const words = feed.state?.phase === 'live' ? `There is no symbol “${page.symbol}” in this selection.` : 'Loading …'
+  if (feed.state?.phase !== 'live') return <p class="empty">Loading …</p>
   return (
     <p class="empty">
-      {words} <BackLink />
+      There is no symbol “{page.symbol}” in this selection.{' '}
+      {feed.filter.symbols.length > 0 && (
+        <button type="button" onClick={() => changeFilter({ ...feed.filter, symbols: emptyFilter.symbols })}>
+          Clear the filter
+        </button>
+      )}{' '}
+      <BackLink />
     </p>
   )
 }
@@ -156,7 +202,8 @@ function LiveRegion({ feed }: { readonly feed: BoardFeed }) {
     const timer = setInterval(() => {
       const { newest } = feed.lines
       const line = feed.lines.at(newest)
-      if (newest === announced || !line) return
+      // A reader who looks at other lines is not told of those that wait.
+      if (newest === announced || !line || feed.lines.isHeld) return
       const others = newest - announced - 1
       announced = newest
       setText(`${lineSentence(line, feed.head)}${others > 0 ? `, and ${others} more` : ''}`)

@@ -1,5 +1,6 @@
 import { render } from 'preact'
 import { Board } from './board.tsx'
+import { beginNavigation } from './shared/navigation.tsx'
 import { takePageKey } from './shared/page-key.ts'
 import { restoreTheme } from './shared/page-settings.ts'
 import { makeTextsVisible } from './shared/visible-text.tsx'
@@ -11,5 +12,6 @@ if (root) {
   // Removes the skeleton, which the page shows until this script runs.
   root.textContent = ''
   takePageKey()
+  beginNavigation()
   render(<Board />, root)
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import type { TestLifecycle } from './test-stack.ts'
+import { openTestStack, type TestLifecycle } from './test-stack.ts'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -62,6 +62,18 @@ export async function openBoard(
   })
   await page.goto(url)
   return { page, errors, requestedUrls, sockets }
+}
+
+/** A chain at rest, a relay, and the board that follows it. */
+export async function openBoardStack(
+  test: TestLifecycle,
+  browser: Browser,
+  { path = '/', settings = {}, ...options }: BrowserContextOptions & { path?: string; settings?: Record<string, string> } = {},
+) {
+  const stack = await openTestStack(settings, test)
+  const board = await openBoard(test, browser, `${stack.relay.url}${path}`, options)
+  await waitForLive(board.page)
+  return { ...stack, ...board }
 }
 
 /** The page shows what the stream brings. */

@@ -11,16 +11,18 @@ type ChartProps = Prices & {
   /** Times of events that the axis marks, in milliseconds. */
   readonly marks: readonly number[]
   readonly nowMs: number
+  /** Whether the relay answers. */
+  readonly isLive: boolean
 }
 
-const HEIGHT = 260
+const FONT_PX = 12
 /** Least interval between two drawings, because each takes milliseconds. */
 const REDRAW_MS = 250
 
 /** Draws NAV and the price on the chain as steps. A line has a break while its value is not known. */
 export function PriceChart(props: ChartProps) {
   const isKnown = [...props.nav, ...props.quote].some(({ price }) => price !== null)
-  if (!isKnown) return <p class="chart empty">No NAV and no price on the chain is known.</p>
+  if (!isKnown) return <p class="chart empty">No readings yet: the lines begin with the next one.</p>
   return <KnownChart {...props} />
 }
 
@@ -30,11 +32,14 @@ function KnownChart(props: ChartProps) {
   const [cursorMs, setCursorMs] = useState<number | null>(null)
   const [hasFailed, setFailed] = useState(false)
   latest.current = props
+  const isRefused = hasFailed && props.isLive
   useEffect(() => {
     let isOpen = true
     let plot: uPlot | undefined
     let timer: ReturnType<typeof setInterval> | undefined
-    const resize = new ResizeObserver(([entry]) => plot?.setSize({ width: entry?.contentRect.width ?? 0, height: HEIGHT }))
+    const resize = new ResizeObserver(([entry]) =>
+      plot?.setSize({ width: entry?.contentRect.width ?? 0, height: entry?.contentRect.height ?? 0 }),
+    )
     const open = async () => {
       const { default: Plot } = await import('uplot')
       const element = box.current
@@ -48,24 +53,29 @@ function KnownChart(props: ChartProps) {
         drawn = latest.current
       }, REDRAW_MS)
     }
-    // A newer relay may lack the file that a page from before its update asks for.
-    open().catch(() => setFailed(true))
+    open().then(
+      () => setFailed(false),
+      () => setFailed(true),
+    )
     return () => {
       isOpen = false
       clearInterval(timer)
       resize.disconnect()
       plot?.destroy()
     }
-  }, [])
+    // What could not be loaded without a connection is loaded once the relay answers.
+  }, [isRefused])
   return (
     <>
       <div class="chart" ref={box} role="img" aria-label={chartSentence(props)} />
-      <p class="cursor-text figure">
-        {hasFailed ? 'The chart could not be loaded: load the page again.' : cursorMs === null ? '' : cursorText(props, cursorMs)}
-      </p>
+      <p class="cursor-text figure">{hasFailed ? failureText(props) : cursorMs === null ? '' : cursorText(props, cursorMs)}</p>
     </>
   )
 }
+
+/** A newer relay may lack the file that a page from before its update asks for. */
+const failureText = ({ isLive }: ChartProps): string =>
+  isLive ? 'The chart could not be loaded: load the page again.' : 'The chart is drawn once the relay answers.'
 
 /** Returns both values at the cursor, and for how long each had been unchanged. */
 function cursorText({ nav, quote }: ChartProps, cursorMs: number): string {
@@ -87,7 +97,12 @@ function chartSentence({ nav, quote }: ChartProps): string {
 /** Returns both series on one time axis. The last known value extends until now. */
 function dataOf({ nav, quote, nowMs }: ChartProps): uPlot.AlignedData {
   const series = [nav, quote].map((points) => new Map(points.map(({ atMs, price }) => [atMs / 1_000, price])))
-  const times = [...new Set([...series.flatMap((points) => [...points.keys()]), nowMs / 1_000])].sort((a, b) => a - b)
+  // A stepped line ends at its last point, so a value that ends has one just before.
+  const ends = [nav, quote].flatMap((points) =>
+    points.flatMap(({ atMs, price }, index) => (price === null && points[index - 1]?.price != null ? [(atMs - 1) / 1_000] : [])),
+  )
+  const known = series.flatMap((points) => [...points.keys()])
+  const times = [...new Set([...known, ...ends, nowMs / 1_000])].sort((a, b) => a - b)
   const columns = series.map((points) => {
     let held: number | null | undefined
     return times.map((at) => {
@@ -109,22 +124,24 @@ function optionsOf(
     element.style.color = `var(${name})`
     return getComputedStyle(element).color
   }
+  // The chart itself is not enlarged, because it measures the pointer in pixels of the screen.
+  const zoom = Number(getComputedStyle(element).getPropertyValue('--zoom')) || 1
   const axis: uPlot.Axis = {
     stroke: () => color('--soft'),
     grid: { stroke: () => color('--line'), width: 1 },
     ticks: { show: false },
-    font: '12px system-ui',
+    font: `${FONT_PX * zoom}px system-ui`,
   }
   const stepped = Plot.paths.stepped?.({ align: 1 })
   const line = { width: 1.5, points: { show: false }, ...(stepped && { paths: stepped }) }
   return {
     width: element.clientWidth,
-    height: HEIGHT,
+    height: element.clientHeight,
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     axes: [
-      { ...axis, size: 30, space: 84, values: (_, times) => times.map((at) => axisTime(at, times)) },
-      { ...axis, size: 64 },
+      { ...axis, size: 30 * zoom, space: 84 * zoom, values: (_, times) => times.map((at) => axisTime(at, times)) },
+      { ...axis, size: 64 * zoom },
     ],
     series: [{}, { ...line, stroke: () => color('--ink') }, { ...line, stroke: () => color('--accent') }],
     hooks: {

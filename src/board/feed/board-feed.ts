@@ -62,6 +62,8 @@ export class BoardFeed {
   readonly lastUpdates = new Map<string, string>()
   /** Why the stream has ended permanently; null if it has not. */
   failure: string | null = null
+  /** Whether it has ended because the relay asks for an API key. */
+  needsKey = false
   readonly #symbols: string | readonly string[]
   readonly #valueFilters: ValueFilters
   readonly #lineTypes: readonly Type[]
@@ -130,6 +132,8 @@ export class BoardFeed {
   /** A change of the supply alone counts as a reading, because the list reports one every few seconds. */
   #isLine(item: Update | Gap): boolean {
     if (item.type === 'gap' || followingTypes.includes(item.type)) return true
+    // What is no movement and no trade has no value, so it is not as large as the filter asks.
+    if (this.filter.minValue !== '' && this.filter.types.length === 0 && !('shares' in item)) return false
     const isSupply = item.type === 'token' && item.changed.join() === 'total_supply'
     return this.lists(item.type) && !(isSupply && this.filter.types.length === 0)
   }
@@ -151,6 +155,7 @@ export class BoardFeed {
       for await (const item of this.client.updates(this.#symbols, options)) this.#receive(item)
     } catch (failure) {
       this.failure = failure instanceof Error ? failure.message : String(failure)
+      this.needsKey = failure instanceof RelayError && failure.code === 401
       this.#notify()
     }
   }

@@ -22,6 +22,8 @@ export type BoardView = {
   readonly pins: readonly string[]
   /** Whether the page is larger and has no controls, for a screen on a wall. */
   readonly isWall: boolean
+  /** The part that a narrow screen shows. */
+  readonly tab: 'symbols' | 'tape'
 }
 export const sortKeys = ['symbol', 'nav', 'quote', 'basis', 'flow', 'updated'] as const
 export type SortKey = (typeof sortKeys)[number]
@@ -47,6 +49,7 @@ export function parseRoute(hash: string): BoardRoute {
       search: text('search'),
       pins: list('pins'),
       isWall: parameters.has('wall'),
+      tab: text('tab') === 'tape' ? 'tape' : 'symbols',
     },
   }
 }
@@ -76,6 +79,7 @@ export function formatRoute({ page, filter, view }: BoardRoute): string {
     ...given('search', view.search),
     ...given('pins', view.pins.join()),
     ...(view.isWall ? ['wall'] : []),
+    ...given('tab', view.tab === 'tape' ? 'tape' : ''),
   ]
   return `#/${pathOf(page)}${query.length > 0 ? `?${query.join('&')}` : ''}`
 }
@@ -91,7 +95,8 @@ export const filterParameters = ({ symbols, types, minValue, account }: BoardFil
 const given = (name: string, value: string): readonly string[] =>
   value === '' ? [] : [`${name}=${encodeURIComponent(value).replaceAll('%2C', ',')}`]
 
-function pathOf(page: BoardPage): string {
+/** The part of the hash that names the page. */
+export function pathOf(page: BoardPage): string {
   if (page.name === 'symbol') return encodeURIComponent(page.symbol)
   if (page.name === 'fact') return `fact/${encodeURIComponent(page.key)}`
   return page.name === 'symbols' ? '' : page.name

@@ -1,18 +1,39 @@
 import type { ComponentChildren } from 'preact'
 import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRoute } from './board-route.ts'
 
+/** Number of pages that were opened before this entry of the history, so that Back stays on the board. */
+let depth = 0
+/** Whether the shown page was returned to, and not opened. */
+let isReturn = false
+
+/** Notes which entry of the history is shown. An entry that has no number yet is a page that was just opened. */
+function noteEntry(): void {
+  const known: unknown = history.state?.depth
+  isReturn = typeof known === 'number' && known < depth
+  depth = typeof known === 'number' ? known : depth + 1
+  if (typeof known !== 'number') history.replaceState({ depth }, '')
+}
+
+/** Called once, before anything is drawn. */
+export function beginNavigation(): void {
+  const known: unknown = history.state?.depth
+  depth = typeof known === 'number' ? known : 0
+  history.replaceState({ depth }, '')
+  addEventListener('hashchange', noteEntry)
+}
+
+export const wasReturnedTo = (): boolean => isReturn
+
 export function readRoute(): BoardRoute {
   const route = parseRoute(location.hash)
   const isWall = route.view.isWall || new URLSearchParams(location.search).has('wall')
   return isWall ? { ...route, view: { ...route.view, isWall, layout: 'tiles' } } : route
 }
 
-/** Changes a part of the route, and draws the page again. */
-function changeRoute(part: Partial<BoardRoute>): void {
+/** Changes a part of the route in place, and draws the page again: Back does not return from a search or a sort order. */
+function changeRoute(part: Partial<BoardRoute>, search = location.search): void {
   const hash = formatRoute({ ...readRoute(), ...part })
-  // Only a page is added to the history: the browser's Back does not return from a search or a sort order.
-  if (part.page) location.hash = hash
-  else history.replaceState(null, '', hash)
+  history.replaceState({ depth }, '', `${location.pathname}${search}${hash}`)
   dispatchEvent(new Event('hashchange'))
 }
 
@@ -20,7 +41,38 @@ export const changeView = (part: Partial<BoardView>): void => changeRoute({ view
 
 export const changeFilter = (filter: BoardFilter): void => changeRoute({ filter })
 
-export const openPage = (page: BoardRoute['page']): void => changeRoute({ page })
+/** Opens a page, to which Back returns. */
+export function openPage(page: BoardRoute['page']): void {
+  const hash = pageHash(page)
+  if (hash !== location.hash) location.hash = hash
+}
+
+/** Shows a page in place of this one. */
+export const replacePage = (page: BoardRoute['page']): void => changeRoute({ page })
+
+/** Returns to the page before this one. A page that was opened by a link from elsewhere has none: then this one is shown. */
+export function closePage(otherwise: BoardRoute['page']): void {
+  if (depth > 0) history.back()
+  else replacePage(otherwise)
+}
+
+export function leaveWall(): void {
+  const search = new URLSearchParams(location.search)
+  search.delete('wall')
+  changeRoute({ view: { ...readRoute().view, isWall: false, layout: 'table' } }, search.size > 0 ? `?${search}` : '')
+}
+
+/** A page is shown beside the tape; on a narrow screen, in place of it. The sheet of a fact is over both. */
+function pageHash(page: BoardRoute['page']): string {
+  const { filter, view } = parseRoute(location.hash)
+  return formatRoute({ filter, page, view: page.name === 'fact' ? view : { ...view, tab: 'symbols' } })
+}
+
+/** Whether a click on a row opens its page here. With a modifier or another button it does not, nor does the end of a selection. */
+export const opensHere = (event: MouseEvent): boolean =>
+  !(event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) &&
+  !(event.target instanceof Element && event.target.closest('a, button')) &&
+  getSelection()?.toString() === ''
 
 type LinkProps = {
   readonly page: BoardRoute['page']
@@ -30,7 +82,7 @@ type LinkProps = {
 }
 
 export const PageLink = ({ page, children, class: name, title }: LinkProps) => (
-  <a href={formatRoute({ ...parseRoute(location.hash), page })} class={name} title={title}>
+  <a href={pageHash(page)} class={name} title={title}>
     {children}
   </a>
 )

@@ -3,11 +3,11 @@ export const UNKNOWN = '–'
 
 const PLACES_BOUND = 18
 
-/** Rounds an exact decimal half up. A small number that would become 0 keeps its first two digits. */
-export function formatDecimal(text: string | null, places: number): string {
+/** Rounds an exact decimal half up. With `keepsSmall`, a number that would become 0 keeps its first two digits. */
+export function formatDecimal(text: string | null, places: number, keepsSmall = true): string {
   const [, sign = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text ?? '') ?? []
   if (whole === '') return UNKNOWN
-  const isSmall = /^0+$/.test(whole) && /[1-9]/.test(fraction)
+  const isSmall = keepsSmall && /^0+$/.test(whole) && /[1-9]/.test(fraction)
   const firstDigit = fraction.search(/[1-9]/)
   const shown = isSmall && firstDigit >= places ? Math.min(firstDigit + 2, PLACES_BOUND) : places
   const units = BigInt(whole + fraction.slice(0, shown).padEnd(shown, '0')) + (Number(fraction[shown] ?? 0) >= 5 ? 1n : 0n)
@@ -22,6 +22,10 @@ export const formatPrice = (text: string | null): string => formatDecimal(text, 
 
 /** Formats an amount with the decimals that it has, at most four. */
 export const formatAmount = (text: string | null): string => formatDecimal(text, Math.min(4, text?.split('.')[1]?.length ?? 0))
+
+/** Formats a quantity, which below a thousand keeps what is after its point. */
+export const formatQuantity = (quantity: number): string =>
+  quantity >= 1_000 ? formatCount(quantity) : formatAmount(quantity.toFixed(PLACES_BOUND).replace(/\.?0+$/, ''))
 
 export const formatCount = (count: number): string => formatDecimal(String(Math.trunc(count)), 0)
 
@@ -41,8 +45,8 @@ export function formatSignedMoney(dollars: number): string {
 }
 
 export function formatBps(bps: string): string {
-  const text = formatDecimal(bps, Math.abs(Number(bps)) >= 1_000 ? 0 : 1)
-  return Number(bps) > 0 ? `+${text}` : text
+  const text = formatDecimal(bps, Math.abs(Number(bps)) >= 1_000 ? 0 : 1, false)
+  return Number(bps) > 0 && text !== '0.0' ? `+${text}` : text
 }
 
 /** Formats a percentage, which never rounds up to 100. */

@@ -19,4 +19,14 @@ export function takePageKey(): void {
   if (url.href !== location.href) history.replaceState(null, '', url)
 }
 
+/** Keeps a key that the reader typed. Returns whether it is still there when the page is loaded again. */
+export function keepPageKey(typed: string): boolean {
+  try {
+    sessionStorage.setItem(STORED, typed)
+    return true
+  } catch {
+    return false
+  }
+}
+
 export const pageKey = (): string | null => key

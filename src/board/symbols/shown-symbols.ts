@@ -1,4 +1,4 @@
-import { premium, type StockState } from '../../sdk/client/index.ts'
+import { type Book, premium, type StockState } from '../../sdk/client/index.ts'
 import { type Flow, netOf } from '../chart/flow.ts'
 import type { BoardView, SortKey } from '../shared/board-route.ts'
 import { nameOf } from '../shared/stock-texts.ts'
@@ -22,6 +22,13 @@ export function orderSymbols(stocks: readonly StockState[], view: BoardView, fig
         compare(a.stock.symbol, b.stock.symbol),
     )
     .map(({ stock }) => stock)
+}
+
+/** Finds a stock by its address or symbol, in upper or lower case, with or without the `c` at its end. */
+export function findStock(book: Pick<Book, 'get' | 'all'>, name: string): StockState | undefined {
+  const wanted = name.toLowerCase()
+  const named = (text: string) => book.all().find(({ symbol }) => symbol.toLowerCase() === text)
+  return book.get(name) ?? named(wanted) ?? named(`${wanted}c`) ?? (wanted.endsWith('c') ? named(wanted.slice(0, -1)) : undefined)
 }
 
 const matches = (stock: StockState, wanted: string): boolean =>

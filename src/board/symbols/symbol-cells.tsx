@@ -4,11 +4,11 @@ import { premium, type StockState } from '../../sdk/client/index.ts'
 import { type Flow, netOf } from '../chart/flow.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import {
-  formatAmount,
   formatBps,
   formatCount,
   formatMoney,
   formatPrice,
+  formatQuantity,
   formatSignedMoney,
   UNKNOWN,
 } from '../shared/number-text.ts'
@@ -123,11 +123,11 @@ export function FlowCell({ flow, feed }: FlowCellProps) {
   if (!['transfer', 'mint', 'burn'].some((type) => feed.lists(type))) return <EmptyCell field="flow" words="not selected" />
   if (!flow) return <EmptyCell field="flow" words={isPartial ? 'none selected' : 'no movement'} />
   const isValued = flow.in + flow.out + flow.minted + flow.burnt + flow.moved > 0
-  const unvalued = `${flow.unvalued} unvalued`
+  const unvalued = `${formatCount(flow.unvalued)} unvalued`
   if (!isValued && flow.unvalued > 0) return <EmptyCell field="flow" words={unvalued} />
   const net = formatSignedMoney(netOf(flow))
   const sums = (['in', 'out', 'minted', 'burnt', 'moved'] as const).map((name) => `${name} ${formatMoney(flow[name])}`)
-  const rest = flow.unvalued > 0 ? `, ${flow.unvalued} movements without a value` : ''
+  const rest = flow.unvalued > 0 ? `, ${formatCount(flow.unvalued)} movements without a value` : ''
   return (
     <Cell
       field="flow"
@@ -144,10 +144,10 @@ export function FlowCell({ flow, feed }: FlowCellProps) {
 export function SupplyCell({ stock: { token, multiplier } }: Pick<StockProps, 'stock'>) {
   const tokens = token.total_supply
   if (typeof tokens !== 'number') return <EmptyCell field="supply" words="unknown" />
-  const shares = multiplier === null ? 'shares unknown' : `${formatCount(tokens * Number(multiplier))} shares`
+  const shares = multiplier === null ? 'shares unknown' : `${formatQuantity(tokens * Number(multiplier))} shares`
   return (
-    <Cell field="supply" title={`${formatAmount(String(tokens))} tokens`} words={shares}>
-      {formatCount(tokens)}
+    <Cell field="supply" title={`${tokens} tokens`} words={shares}>
+      {formatQuantity(tokens)}
     </Cell>
   )
 }

@@ -44,6 +44,7 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
           stretches={stretchesOf(readings, events, nowMs)}
           marks={marksOf(events)}
           nowMs={nowMs}
+          isLive={feed.state?.phase === 'live'}
         />
       </section>
       <section aria-label="Flow by minute">
@@ -103,7 +104,8 @@ const SHOWN = 12
 
 function Timeline({ stock, events, nowMs }: StockProps & { readonly events: readonly Update[] }) {
   const scheduled = scheduledText(stock, nowMs)
-  const past = events.filter(({ type }) => type !== 'session').reverse()
+  // The history of a symbol has its seals too.
+  const past = events.filter(({ type }) => ['multiplier', 'pause', 'action'].includes(type)).reverse()
   return (
     <section aria-label="Corporate actions">
       <h2>Corporate actions</h2>

@@ -1,12 +1,13 @@
 import type { ComponentType } from 'preact'
-import { useMemo, useRef } from 'preact/hooks'
+import { useMemo, useRef, useState } from 'preact/hooks'
 import type { StockState } from '../../sdk/client/index.ts'
 import type { Flow, FlowSpan } from '../chart/flow.ts'
 import { Sparkline } from '../chart/sparkline.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
-import { type BoardView, sortKeys, toggled } from '../shared/board-route.ts'
-import { changeView, openPage, PageLink } from '../shared/navigation.tsx'
+import { type BoardView, emptyFilter, filterParameters, sortKeys, toggled } from '../shared/board-route.ts'
+import { changeFilter, changeView, openPage, opensHere, PageLink } from '../shared/navigation.tsx'
+import { keepPageKey } from '../shared/page-key.ts'
 import { stockSentence } from '../shared/stock-texts.ts'
 import { formatAge } from '../shared/time-text.ts'
 import { orderSymbols, wallPageOf } from './shown-symbols.ts'
@@ -97,8 +98,7 @@ function EmptySymbols(props: SymbolsProps) {
   if (feed.status?.reason === 'no_list')
     return <p class="empty">The token list has not been read yet. The symbols appear when it is.</p>
   if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
-  // The strip at the top of the page shows why the stream has ended.
-  if (feed.failure !== null) return null
+  if (feed.failure !== null) return <RefusedCard feed={feed} />
   return (
     <div class="symbols table skeleton" aria-busy="true">
       <table>
@@ -115,6 +115,38 @@ function EmptySymbols(props: SymbolsProps) {
         </tbody>
       </table>
     </div>
+  )
+}
+
+/** Says why there is nothing to see, and what the reader can do. */
+function RefusedCard({ feed: { filter, failure, needsKey } }: Pick<SymbolsProps, 'feed'>) {
+  const [isForgotten, setForgotten] = useState(false)
+  const useKey = (event: Event & { readonly currentTarget: HTMLFormElement }) => {
+    event.preventDefault()
+    const typed = new FormData(event.currentTarget).get('key')
+    if (typeof typed === 'string' && keepPageKey(typed.trim())) location.reload()
+    else setForgotten(true)
+  }
+  return (
+    <section class="card" aria-label="Refused">
+      <h2>{needsKey ? 'This relay asks for a key' : 'The relay refuses this selection'}</h2>
+      <p>{failure}</p>
+      {needsKey ? (
+        <form onSubmit={useKey}>
+          <input name="key" type="password" aria-label="API key" autocomplete="off" required />
+          <button type="submit" class="primary">
+            Use this key
+          </button>
+        </form>
+      ) : (
+        filterParameters(filter).length > 0 && (
+          <button type="button" class="primary" onClick={() => changeFilter(emptyFilter)}>
+            Clear the filter
+          </button>
+        )
+      )}
+      {isForgotten && <p class="attention">The browser keeps nothing for this page: open it with #key= and the key instead.</p>}
+    </section>
   )
 }
 
@@ -152,13 +184,15 @@ const SymbolEntry = memo((props: EntryProps) =>
   props.view.layout === 'table' ? <SymbolRow {...props} /> : <SymbolTile {...props} />,
 )
 
-const openSymbol = ({ symbol }: StockState): void => openPage({ name: 'symbol', symbol })
+const openSymbol = (event: MouseEvent, { symbol }: StockState): void => {
+  if (opensHere(event)) openPage({ name: 'symbol', symbol })
+}
 
 function SymbolRow(props: EntryProps) {
   const { stock, isSelected } = props
   return (
     // A keyboard reaches the link in the row. For a mouse the whole row opens the symbol.
-    <tr data-symbol={stock.symbol} class={isSelected ? 'selected' : ''} onClick={() => openSymbol(stock)}>
+    <tr data-symbol={stock.symbol} class={isSelected ? 'selected' : ''} onClick={(event) => openSymbol(event, stock)}>
       <th scope="row">
         <PinButton {...props} />
         <SymbolLink {...props} />
@@ -191,7 +225,7 @@ function SymbolTile(props: EntryProps) {
   const { stock, isSelected } = props
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the link in the tile takes the keys
-    <li data-symbol={stock.symbol} class={`tile ${isSelected ? 'selected' : ''}`} onClick={() => openSymbol(stock)}>
+    <li data-symbol={stock.symbol} class={`tile ${isSelected ? 'selected' : ''}`} onClick={(event) => openSymbol(event, stock)}>
       <div class="tile-head">
         <SymbolLink {...props} />
         <PinButton {...props} />
@@ -218,10 +252,7 @@ const SymbolLink = ({ stock, nowMs }: EntryProps) => (
 
 function PinButton({ stock, view }: EntryProps) {
   const isPinned = view.pins.includes(stock.symbol)
-  const toggle = (event: Event) => {
-    event.stopPropagation()
-    changeView({ pins: toggled(view.pins, stock.symbol) })
-  }
+  const toggle = () => changeView({ pins: toggled(view.pins, stock.symbol) })
   return (
     <button type="button" class="pin" aria-pressed={isPinned} aria-label={`Pin ${stock.symbol}`} onClick={toggle}>
       {isPinned ? '★' : '☆'}

@@ -39,7 +39,8 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   const { events, stage, failure } = useFact(id, feed, line)
   const tx = events.flatMap((update) => ('tx' in update && update.tx ? [update.tx.hash] : []))[0]
   const address = events[0]?.address ?? null
-  const title = [events[0]?.symbol, events[0]?.type ?? 'Fact'].filter(Boolean).join(' ')
+  const { symbol, type } = line ? lineText(line) : (events[0] ?? { symbol: '', type: 'Fact' })
+  const title = [symbol === '*' ? '' : symbol, type].filter(Boolean).join(' ')
   return (
     <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stage}</span>} onClose={onClose}>
       <p class="key">{id}</p>
@@ -96,7 +97,8 @@ function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
       setRead({ ...unread, events, failure: events.length > 0 ? null : 'There is no message at this position.' })
     }
     load().catch(
-      (failure: unknown) => !abort.signal.aborted && setRead((now) => ({ ...now, failure: `It could not be read: ${failure}` })),
+      () =>
+        !abort.signal.aborted && setRead((now) => ({ ...now, failure: 'The relay cannot be reached: this is what the page has.' })),
     )
     return () => abort.abort()
     // Each message about a fact makes a new `line`, so the fact is read again.

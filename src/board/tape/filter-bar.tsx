@@ -1,21 +1,25 @@
 import { useState } from 'preact/hooks'
 import { type BoardFilter, emptyFilter, toggled } from '../shared/board-route.ts'
 import { changeFilter } from '../shared/navigation.tsx'
+import { formatAmount } from '../shared/number-text.ts'
 import { lineTypes } from './tape-lines.ts'
 
 type FilterProps = { readonly filter: BoardFilter; readonly onChange: (filter: BoardFilter) => void }
 
-/** One button for each part of the filter, which removes that part. */
-export function FilterChips({ filter }: Pick<FilterProps, 'filter'>) {
+/** Number of the parts that have a button in the head of the tape. */
+const SHOWN_CHIPS = 2
+
+/** One button for each part of the filter, which removes that part, and one that shows the others. */
+export function FilterChips({ filter, onMore }: Pick<FilterProps, 'filter'> & { readonly onMore: () => void }) {
   const chips: readonly (readonly [text: string, without: Partial<BoardFilter>])[] = [
     ...filter.symbols.map((symbol) => [symbol, { symbols: toggled(filter.symbols, symbol) }] as const),
     ...filter.types.map((type) => [type, { types: toggled(filter.types, type) }] as const),
-    ...(filter.minValue === '' ? [] : [[`≥ $${filter.minValue}`, { minValue: '' }] as const]),
+    ...(filter.minValue === '' ? [] : [[`≥ $${formatAmount(filter.minValue)}`, { minValue: '' }] as const]),
     ...filter.account.map((address) => [`${address.slice(0, 8)}…`, { account: toggled(filter.account, address) }] as const),
   ]
   return (
     <>
-      {chips.map(([text, without]) => (
+      {chips.slice(0, SHOWN_CHIPS).map(([text, without]) => (
         <button
           type="button"
           class="chip"
@@ -26,6 +30,11 @@ export function FilterChips({ filter }: Pick<FilterProps, 'filter'>) {
           {text} <i aria-hidden="true">×</i>
         </button>
       ))}
+      {chips.length > SHOWN_CHIPS && (
+        <button type="button" class="chip" aria-label={`${chips.length - SHOWN_CHIPS} more parts of the filter`} onClick={onMore}>
+          +{chips.length - SHOWN_CHIPS}
+        </button>
+      )}
     </>
   )
 }
@@ -39,10 +48,11 @@ export function FilterForm({ filter, onChange }: FilterProps) {
   const [draft, setDraft] = useState(() => draftOf(filter))
   const { symbols, types, minValue, account } = draft
   const set = (part: Partial<typeof draft>) => setDraft({ ...draft, ...part })
-  const mistake = mistakeIn(minValue.trim(), listOf(account))
+  const least = plainAmount(minValue)
+  const mistake = mistakeIn(least, listOf(account))
   const submit = (event: Event) => {
     event.preventDefault()
-    if (mistake === null) onChange({ types, minValue: minValue.trim(), symbols: listOf(symbols), account: listOf(account) })
+    if (mistake === null) onChange({ types, minValue: least, symbols: listOf(symbols), account: listOf(account) })
   }
   const clear = () => {
     setDraft(draftOf(emptyFilter))
@@ -88,8 +98,22 @@ export function FilterForm({ filter, onChange }: FilterProps) {
   )
 }
 
+/** Reads an amount as people write it, such as `$10,000` or `10k`. What is no amount stays as it is. */
+export function plainAmount(text: string): string {
+  const bare = text
+    .trim()
+    .replace(/^\$\s*/, '')
+    .replace(/,(?=\d{3}(\D|$))/g, '')
+  const [, digits = '', fraction = '', unit = ''] = /^(\d+)(?:\.(\d+))?\s*([km])$/i.exec(bare) ?? []
+  if (digits === '') return bare
+  const places = unit.toLowerCase() === 'k' ? 3 : 6
+  const whole = `${digits}${fraction.slice(0, places).padEnd(places, '0')}`.replace(/^0+(?=\d)/, '')
+  const rest = fraction.slice(places)
+  return rest === '' ? whole : `${whole}.${rest}`
+}
+
 function mistakeIn(minValue: string, account: readonly string[]): string | null {
-  if (minValue !== '' && !/^\d+(\.\d+)?$/.test(minValue)) return 'The minimum value is a number such as 10000 or 0.5.'
+  if (minValue !== '' && !/^\d+(\.\d+)?$/.test(minValue)) return 'The minimum value is an amount such as 10,000, 10k or 0.5.'
   if (account.length > ACCOUNTS_BOUND) return `At most ${ACCOUNTS_BOUND} addresses.`
   if (!account.every((address) => /^0x[0-9a-fA-F]{40}$/.test(address))) return 'An address is 0x and 40 hex digits.'
   return null

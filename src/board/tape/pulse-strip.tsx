@@ -23,8 +23,8 @@ export function Strip({ feed, nowMs }: StripProps) {
         title={source === null ? undefined : `${source}: ${sourceWords[source]}`}
       >
         <span class="pulse-dot" aria-hidden="true" />
-        <b>{isLive ? 'live' : feed.interruptions.length > 0 ? 'reconnecting' : 'connecting'}</b>
-        {isLive && <span>{source}</span>}
+        <b>{phaseWord(feed, source)}</b>
+        {isLive && source !== 'down' && <span>{source}</span>}
         <span class="figure">{isLive && lag !== null && source !== 'down' ? formatDuration(lag) : ''}</span>
       </PageLink>
       <Heads head={feed.head} />
@@ -37,6 +37,12 @@ export function Strip({ feed, nowMs }: StripProps) {
       </p>
     </>
   )
+}
+
+function phaseWord({ state, failure, interruptions }: BoardFeed, source: Source | null): string {
+  if (failure !== null) return 'refused'
+  if (state?.phase === 'live') return source === 'down' ? 'no source' : 'live'
+  return interruptions.length > 0 ? 'reconnecting' : 'connecting'
 }
 
 /** Returns the look of the dot: `good`, `fair` in trouble, `bad` or `off` without data, and empty before the stream begins. */
@@ -89,7 +95,10 @@ function scoreText(status: ServiceStatus | null): string {
 
 type Trouble = { readonly level: 'bad' | 'fair'; readonly text: string }
 
-function connectionTrouble({ state, status, failure, interruptions }: BoardFeed): Trouble | null {
+/** After this time without an answer, the page says so. */
+const PATIENCE_MS = 4_000
+
+function connectionTrouble({ state, status, failure, interruptions, openedMs }: BoardFeed): Trouble | null {
   if (failure !== null) return { level: 'bad', text: `The relay refuses this stream: ${failure}` }
   if (status?.reason === 'no_list')
     return { level: 'fair', text: 'The token list has not been read yet: there are no symbols and no NAV' }
@@ -98,13 +107,16 @@ function connectionTrouble({ state, status, failure, interruptions }: BoardFeed)
     const wait =
       state?.retryAt == null ? '' : `, next attempt within ${formatDuration(Math.max(0, state.retryAt.getTime() - Date.now()))}`
     const since = formatClock(new Date(open.fromMs).toISOString())
-    return { level: 'bad', text: `Reconnecting: all you see is from ${since}, and it will continue without a hole${wait}` }
+    return {
+      level: 'bad',
+      text: `Reconnecting: all you see is from ${since}. It will resume here, and what is missed will be marked${wait}`,
+    }
   }
-  if (state === null || state.phase === 'live' || state.attempts < 2) return null
-  return {
-    level: 'bad',
-    text: `There is no stream yet, and the page tries again: ${state.error?.message ?? 'the relay does not answer'}`,
-  }
+  if (state?.phase === 'live') return null
+  if (state?.error && state.attempts > 1)
+    return { level: 'bad', text: `There is no stream yet, and the page tries again: ${state.error.message}` }
+  const silentMs = Date.now() - openedMs
+  return silentMs < PATIENCE_MS ? null : { level: 'bad', text: `The relay has not answered for ${formatDuration(silentMs)}` }
 }
 
 function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | null {

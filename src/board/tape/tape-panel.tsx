@@ -1,3 +1,4 @@
+import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Head } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
@@ -19,11 +20,28 @@ type TapeProps = {
   readonly nowMs: number
   readonly isPaused: boolean
   readonly onPause: (isPaused: boolean) => void
+  readonly filter: BoardFilter
 }
 
-export function TapePanel({ filter, ...tape }: TapeProps & { readonly filter: BoardFilter }) {
-  const { isPaused, onPause } = tape
+/** Another filter has another tape, which begins at its newest line. */
+export const TapePanel = (props: TapeProps) => <Tape key={JSON.stringify(props.filter)} {...props} />
+
+/** Shows the lines, newest on top. They do not move while they are paused, scrolled, or under the pointer or the focus. */
+function Tape({ feed, nowMs, isPaused, onPause, filter }: TapeProps) {
   const [isFilterOpen, setFilterOpen] = useState(false)
+  const scroller = useRef<HTMLDivElement>(null)
+  const [top, setTop] = useState(0)
+  const [isUnderPointer, setUnderPointer] = useState(false)
+  const [hasFocus, setFocus] = useState(false)
+  const isHeld = isPaused || top > 0 || isUnderPointer || hasFocus
+  const anchor = useAnchor(feed, isHeld)
+  feed.lines.isHeld = isHeld
+  const resume = () => {
+    scroller.current?.scrollTo(0, 0)
+    setTop(0)
+    setFocus(false)
+    onPause(false)
+  }
   const apply = (next: BoardFilter) => {
     setFilterOpen(false)
     changeFilter(next)
@@ -33,8 +51,13 @@ export function TapePanel({ filter, ...tape }: TapeProps & { readonly filter: Bo
       <header class="tape-head">
         <h2>Tape</h2>
         <span class="chips">
-          <FilterChips filter={filter} />
+          <FilterChips filter={filter} onMore={() => setFilterOpen(true)} />
         </span>
+        {(isPaused || top > 0 || feed.lines.newest > anchor) && (
+          <button type="button" class="waiting" onClick={resume}>
+            {feed.lines.newest > anchor ? `${formatCount(feed.lines.newest - anchor)} new ↑` : 'Newest ↑'}
+          </button>
+        )}
         <button type="button" aria-expanded={isFilterOpen} onClick={() => setFilterOpen(!isFilterOpen)}>
           Filter
         </button>
@@ -47,19 +70,29 @@ export function TapePanel({ filter, ...tape }: TapeProps & { readonly filter: Bo
           <FilterForm filter={filter} onChange={apply} />
         </div>
       )}
-      <Tape key={JSON.stringify(filter)} {...tape} />
+      <div
+        class="tape-body"
+        // A finger that has left the screen is nowhere.
+        onPointerEnter={({ pointerType }) => setUnderPointer(pointerType === 'mouse')}
+        onPointerLeave={() => setUnderPointer(false)}
+        onFocusCapture={({ target }) => setFocus(target instanceof Element && target.matches('.line :focus-visible'))}
+        onBlurCapture={() => setFocus(false)}
+      >
+        <LineList {...{ feed, nowMs, scroller, anchor, top }} onScroll={setTop} />
+      </div>
     </section>
   )
 }
 
-/** Shows the lines, newest on top. The list does not move while the reader has scrolled down or has paused it. */
-function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
+type LineListProps = Pick<TapeProps, 'feed' | 'nowMs'> & {
+  readonly scroller: RefObject<HTMLDivElement | null>
+  readonly anchor: number
+  readonly top: number
+  readonly onScroll: (top: number) => void
+}
+
+function LineList({ feed, nowMs, scroller, anchor, top, onScroll }: LineListProps) {
   const { lines } = feed
-  const scroller = useRef<HTMLDivElement>(null)
-  const [top, setTop] = useState(0)
-  const isHeld = isPaused || top > 0
-  const anchor = useAnchor(feed, isHeld)
-  lines.isHeld = isHeld
   const first = lines.all[0]?.nth ?? 1
   const count = lines.all.length === 0 ? 0 : anchor - first + 1
   const from = Math.max(0, Math.floor(top / ROW_PX) - MARGIN_ROWS)
@@ -68,40 +101,27 @@ function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
   useEffect(() => {
     if (to >= count - MARGIN_ROWS && count > 0) void feed.readOlder()
   }, [feed, to, count])
-  const waiting = lines.newest - anchor
-  const resume = () => {
-    scroller.current?.scrollTo(0, 0)
-    setTop(0)
-    onPause(false)
-  }
   const rows = Array.from({ length: Math.max(0, to - from) }, (_, index) => lines.at(anchor - from - index))
   return (
-    <div class="tape-body">
-      <section
-        class="tape-scroll"
-        data-tape
-        ref={scroller}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a keyboard scrolls it
-        tabIndex={0}
-        aria-label="Newest first"
-        onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
-      >
-        <ul class="tape-space" style={{ height: `${count * ROW_PX}px` }}>
-          {rows.map((line) => {
-            if (!line) return null
-            // Only sealed lines depend on the heads. The others receive none, so that a new head does not draw them again.
-            const head = line.isSealed ? feed.head : null
-            return <TapeRow key={line.nth} top={(anchor - line.nth) * ROW_PX} {...{ line, head }} />
-          })}
-        </ul>
-        {count === 0 && <p class="empty">{emptyWords(feed, nowMs)}</p>}
-      </section>
-      {isHeld && (
-        <button type="button" class="waiting" onClick={resume}>
-          {waiting > 0 ? `${formatCount(waiting)} new ↑` : isPaused ? 'Paused: resume' : 'Back to the newest ↑'}
-        </button>
-      )}
-    </div>
+    <section
+      class="tape-scroll"
+      data-tape
+      ref={scroller}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a keyboard scrolls it
+      tabIndex={0}
+      aria-label="Newest first"
+      onScroll={({ currentTarget }) => onScroll(currentTarget.scrollTop)}
+    >
+      <ul class="tape-space" style={{ height: `${count * ROW_PX}px` }}>
+        {rows.map((line) => {
+          if (!line) return null
+          // Only sealed lines depend on the heads. The others receive none, so that a new head does not draw them again.
+          const head = line.isSealed ? feed.head : null
+          return <TapeRow key={line.nth} top={(anchor - line.nth) * ROW_PX} {...{ line, head }} />
+        })}
+      </ul>
+      {count === 0 && <p class="empty">{emptyWords(feed, nowMs)}</p>}
+    </section>
   )
 }
 
@@ -109,7 +129,8 @@ function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
 function useAnchor({ lines }: BoardFeed, isHeld: boolean): number {
   const anchor = useRef<number | null>(null)
   if (!isHeld) anchor.current = null
-  else anchor.current ??= lines.newest
+  // Without a line there is none to keep in its place.
+  else if (lines.all.length > 0) anchor.current ??= lines.newest
   // Lines that were dropped from the list cannot be shown.
   return Math.max(anchor.current ?? lines.newest, (lines.all[0]?.nth ?? 1) - 1)
 }
@@ -118,6 +139,7 @@ function emptyWords(feed: BoardFeed, nowMs: number): string {
   const last = feed.lastUpdates.get('*')
   if (feed.lines.all.length > 0)
     return 'The page had to drop the lines shown here, because many newer ones arrived. Resume to see the newest.'
+  if (feed.failure !== null) return 'The relay refuses this selection.'
   if (feed.state?.phase !== 'live') return 'Connecting …'
   const since = last === undefined ? '' : ` The last message arrived ${formatDuration(nowMs - Date.parse(last))} ago.`
   return `Nothing yet. A quiet market is normal: a line appears when a token moves.${since}`

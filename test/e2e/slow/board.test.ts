@@ -5,7 +5,15 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { connect } from '../../../src/sdk/client/index.ts'
 import { apiKey } from '../../support/api-keys.ts'
-import { buildBoard, openBoard, type ShownLine, shownLines, waitForLive, waitForPendingLogs } from '../../support/board-page.ts'
+import {
+  buildBoard,
+  openBoard,
+  openBoardStack,
+  type ShownLine,
+  shownLines,
+  waitForLive,
+  waitForPendingLogs,
+} from '../../support/board-page.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
 import { needPrograms } from '../../support/debian-programs.ts'
 import { repositoryRoot } from '../../support/packed-package.ts'
@@ -35,13 +43,8 @@ const styleOf = (page: Page, selector: string, property: string): Promise<string
 
 const lineOf = (key: string): string => `[data-line="${key}"]`
 
-/** A chain at rest, a relay, and the board that follows it. */
-async function openStackWithBoard(test: TestLifecycle, path = '/', settings: Record<string, string> = {}) {
-  const stack = await openTestStack(settings, test)
-  const board = await openBoard(test, browser, `${stack.relay.url}${path}`)
-  await waitForLive(board.page)
-  return { ...stack, ...board }
-}
+const openStackWithBoard = (test: TestLifecycle, path = '/', settings: Record<string, string> = {}) =>
+  openBoardStack(test, browser, { path, settings })
 
 /** The keys of all transfers on the tape, oldest first. */
 async function transferKeys(relayUrl: string): Promise<readonly string[]> {

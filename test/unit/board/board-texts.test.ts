@@ -167,6 +167,7 @@ describe('the URL', () => {
       search: fc.oneof(fc.constant(''), text),
       pins: fc.array(word),
       isWall: fc.boolean(),
+      tab: fc.constantFrom('symbols', 'tape'),
     }),
   })
 
