@@ -57,3 +57,17 @@ export function formatShare(part: number, whole: number): string {
 }
 
 export const shortHex = (hex: string): string => (hex.length > 13 ? `${hex.slice(0, 6)}…${hex.slice(-4)}` : hex)
+
+/** Reads an amount as people write it, such as `$10,000` or `10k`. What is no amount stays as it is. */
+export function plainAmount(text: string): string {
+  const bare = text
+    .trim()
+    .replace(/^\$\s*/, '')
+    .replace(/,(?=\d{3}(\D|$))/g, '')
+  const [, digits = '', fraction = '', unit = ''] = /^(\d+)(?:\.(\d+))?\s*([km])$/i.exec(bare) ?? []
+  if (digits === '') return bare
+  const places = unit.toLowerCase() === 'k' ? 3 : 6
+  const whole = `${digits}${fraction.slice(0, places).padEnd(places, '0')}`.replace(/^0+(?=\d)/, '')
+  const rest = fraction.slice(places)
+  return rest === '' ? whole : `${whole}.${rest}`
+}

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { type BoardFilter, emptyFilter, toggled } from '../shared/board-route.ts'
 import { changeFilter } from '../shared/navigation.tsx'
-import { formatAmount } from '../shared/number-text.ts'
+import { formatAmount, plainAmount } from '../shared/number-text.ts'
 import { lineTypes } from './tape-lines.ts'
 
 type FilterProps = { readonly filter: BoardFilter; readonly onChange: (filter: BoardFilter) => void }
@@ -96,20 +96,6 @@ export function FilterForm({ filter, onChange }: FilterProps) {
       </p>
     </form>
   )
-}
-
-/** Reads an amount as people write it, such as `$10,000` or `10k`. What is no amount stays as it is. */
-export function plainAmount(text: string): string {
-  const bare = text
-    .trim()
-    .replace(/^\$\s*/, '')
-    .replace(/,(?=\d{3}(\D|$))/g, '')
-  const [, digits = '', fraction = '', unit = ''] = /^(\d+)(?:\.(\d+))?\s*([km])$/i.exec(bare) ?? []
-  if (digits === '') return bare
-  const places = unit.toLowerCase() === 'k' ? 3 : 6
-  const whole = `${digits}${fraction.slice(0, places).padEnd(places, '0')}`.replace(/^0+(?=\d)/, '')
-  const rest = fraction.slice(places)
-  return rest === '' ? whole : `${whole}.${rest}`
 }
 
 function mistakeIn(minValue: string, account: readonly string[]): string | null {

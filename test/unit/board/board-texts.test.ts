@@ -9,8 +9,10 @@ import {
   formatCount,
   formatDecimal,
   formatPrice,
+  formatQuantity,
   formatShare,
   formatSignedMoney,
+  plainAmount,
 } from '../../../src/board/shared/number-text.ts'
 import { navStateOf, navWords, stageByHead } from '../../../src/board/shared/state-words.ts'
 import { formatCountdown, formatDuration, formatMoment } from '../../../src/board/shared/time-text.ts'
@@ -39,6 +41,11 @@ describe('a number', () => {
     [formatSignedMoney(-0.2), '$0'],
     [formatBps('4.9'), '+4.9'],
     [formatBps('-12300.25'), '−12,300'],
+    [formatBps('-0.03'), '0.0'],
+    [formatBps('0.04'), '0.0'],
+    [formatQuantity(0.000012), '0.000012'],
+    [formatQuantity(12.5), '12.5'],
+    [formatQuantity(1_234_567.8), '1,234,567'],
     [formatShare(9_999, 10_000), '99.99 %'],
     [formatShare(99_999, 100_000), '99.99 %'],
     [formatShare(7, 7), '100 %'],
@@ -55,6 +62,19 @@ describe('a number', () => {
       }),
     )
   })
+})
+
+it.each([
+  ['10,000', '10000'],
+  ['$10k', '10000'],
+  ['1.25 k', '1250'],
+  ['0.0005k', '0.5'],
+  ['2m', '2000000'],
+  ['0.5', '0.5'],
+  ['1,00', '1,00'],
+  ['ten', 'ten'],
+])('the amount %s is read as %s', (text, plain) => {
+  expect(plainAmount(text)).toBe(plain)
 })
 
 describe('a time', () => {

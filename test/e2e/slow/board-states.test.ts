@@ -1,0 +1,141 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { buildBoard, openBoard, openBoardStack, waitForLive, waitForPendingLogs } from '../../support/board-page.ts'
+import { openDevnet, openRelayFor, openTestStack, transfer } from '../../support/test-stack.ts'
+import { openChromium } from './chromium-readers.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
+
+vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
+
+/** What the board says when something is missing, wrong, small or long. */
+
+let browser: Browser
+
+beforeAll(async () => {
+  buildBoard()
+  browser = await openChromium()
+})
+afterAll(() => browser?.close())
+
+const chips = (page: Page): Promise<readonly string[]> => page.locator('.chip').allTextContents()
+const hashOf = (page: Page): string => new URL(page.url()).hash
+
+describe('without a connection', () => {
+  it('the page says after four seconds that the relay has not answered', async (test) => {
+    const stack = await openTestStack()
+    const { page } = await openBoard(test, browser, 'about:blank')
+    await page.route('**/v1/**', () => {})
+    await page.routeWebSocket('**/v1/ws**', () => {})
+    await page.goto(stack.relay.url)
+    await page.getByText(/The relay has not answered for \d s/).waitFor()
+  })
+
+  it('a symbol and a fact show what the page has, and the chart is drawn once the relay answers', async (test) => {
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    const relay = await DeployedRelay.open(test, devnet)
+    const { page } = await openBoard(test, browser, relay.url)
+    await waitForPendingLogs(page)
+    transfer({ devnet })
+    await page.locator('[data-stage]').first().waitFor()
+    relay.signal('SIGKILL')
+    await relay.waitForExit()
+    await page.getByText(/It will resume here, and what is missed will be marked/).waitFor()
+    await page.locator('[data-stage] button').first().click()
+    const sheet = page.getByRole('dialog', { name: 'AAPLc transfer' })
+    await sheet.getByText('The relay cannot be reached: this is what the page has.').waitFor()
+    await sheet.getByRole('button', { name: 'Close' }).click()
+    await page.locator('[data-symbol="TSLAc"] [data-field="nav"]').click()
+    await page.getByText('The chart is drawn once the relay answers.').waitFor()
+    await relay.start()
+    await page.locator('.chart canvas').waitFor()
+    expect(await page.locator('.cursor-text').textContent()).toBe('')
+  })
+
+  it('of the relay to the chain, the page says that there is no source', async (test) => {
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    const relay = await openRelayFor(devnet, { SILENCE: '1s' }, test)
+    const { page } = await openBoard(test, browser, relay.url)
+    await waitForPendingLogs(page)
+    await devnet.stop()
+    await page.locator('.pulse', { hasText: 'no source' }).waitFor()
+    expect(await page.locator('.pulse').textContent()).not.toContain('live')
+  })
+})
+
+describe('the filter', () => {
+  it('by value leaves out what has no value', async (test) => {
+    const { page, devnet } = await openBoardStack(test, browser, { path: '/#/?min_value=1000' })
+    devnet.issuer.pause({ symbol: 'AAPLc', features: [1] })
+    devnet.transfer({ symbol: 'AAPLc', raw: 1_000n })
+    devnet.transfer({ symbol: 'TSLAc', raw: 100_000_000_000n })
+    devnet.makeFlashblock()
+    await page.locator('[data-line]', { hasText: 'TSLAc' }).waitFor()
+    await page.locator('[data-symbol="AAPLc"] [data-field="paused"]').waitFor()
+    expect(await page.locator('[data-line]').count()).toBe(1)
+  })
+
+  it('takes an amount as people write it, and shows two of its parts and the number of the others', async (test) => {
+    const { page } = await openBoardStack(test, browser, { path: '/#/?symbols=AAPLc,TSLAc,NVDAc' })
+    expect(await chips(page)).toEqual(['AAPLc ×', 'TSLAc ×', '+1'])
+    await page.getByRole('button', { name: '1 more parts of the filter' }).click()
+    await page.getByLabel('Symbols', { exact: true }).fill('')
+    await page.getByLabel('Minimum value (USD)').fill('$1,250.5k')
+    await page.getByRole('button', { name: 'Apply' }).click()
+    await expect.poll(() => hashOf(page)).toBe('#/?min_value=1250500')
+    expect(await chips(page)).toEqual(['≥ $1,250,500 ×'])
+  })
+})
+
+describe('the page of a symbol', () => {
+  it('lists pauses and actions as its corporate actions, and no seal', async (test) => {
+    const stack = await openBoardStack(test, browser)
+    const { page, devnet } = stack
+    transfer(stack)
+    devnet.issuer.pause({ symbol: 'AAPLc', features: [1] })
+    devnet.makeFlashblock()
+    devnet.seal()
+    await page.locator('[data-stage="sealed"]').first().waitFor()
+    await page.goto(`${stack.relay.url}/#/AAPLc`)
+    const events = page.getByRole('region', { name: 'Corporate actions' }).locator('li b')
+    await events.first().waitFor()
+    expect(await events.allTextContents()).toEqual(['pause', 'multiplier'])
+  })
+
+  it('keeps a long name in its place, and says that its chart has no readings yet', async (test) => {
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    devnet.list.change('TSLAc', { name: 'l'.repeat(200), nav_price: undefined, nav_price_updated_at: undefined })
+    const relay = await openRelayFor(devnet, { FEEDS: '', POOLS: '', ORACLE_REGISTRY: '' }, test)
+    const { page } = await openBoard(test, browser, `${relay.url}/#/TSLAc`)
+    await page.getByText('No readings yet: the lines begin with the next one.').waitFor()
+    const widths = await page.evaluate(
+      "[document.querySelector('h1').scrollWidth, document.querySelector('h1').clientWidth].join()",
+    )
+    expect(new Set(String(widths).split(',')).size).toBe(1)
+    await waitForLive(page)
+  })
+
+  it('strikes a retracted movement through at the height of its text', async (test) => {
+    const stack = await openBoardStack(test, browser, { path: '/#/AAPLc' })
+    const { page, devnet } = stack
+    devnet.faults.drop(devnet.transfer({ symbol: 'AAPLc', raw: 7n }))
+    devnet.makeFlashblock()
+    await page.locator('.movements [data-stage="preconfirmed"]').waitFor()
+    devnet.seal()
+    await page.locator('.movements [data-stage="retracted"]').waitFor()
+    const [dot, time] = await Promise.all(
+      ['.line-dot', 'td:nth-child(2)'].map((part) => page.locator(`.movements [data-stage="retracted"] ${part}`).boundingBox()),
+    )
+    const middleOf = (box: typeof dot) => (box ? box.y + box.height / 2 : Number.NaN)
+    expect(Math.abs(middleOf(dot ?? null) - middleOf(time ?? null))).toBeLessThan(2)
+  })
+})
+
+it('a supply below a thousand keeps what is after its point', async (test) => {
+  const devnet = await openDevnet({ pace: 'manual' }, test)
+  devnet.list.change('AAPLc', { total_supply: 0.5 })
+  const relay = await openRelayFor(devnet, {}, test)
+  const { page } = await openBoard(test, browser, `${relay.url}/#/AAPLc`)
+  const supply = page.locator('.numbers [data-field="supply"] .figure')
+  await supply.waitFor()
+  expect(await supply.textContent()).toBe('0.5')
+})
