@@ -53,7 +53,7 @@ export function Board() {
       <header class="strip">
         <h1 class="brand">stocktape</h1>
         <Strip feed={feed} nowMs={nowMs} />
-        <Tools view={view} search={search} onHelp={() => setHelpOpen(true)} />
+        <Tools route={{ page: base.current, filter, view }} feed={feed} search={search} onHelp={() => setHelpOpen(true)} />
       </header>
       <TabBar tab={view.tab} />
       <main class="state" {...main}>

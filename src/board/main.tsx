@@ -2,11 +2,9 @@ import { render } from 'preact'
 import { Board } from './board.tsx'
 import { beginNavigation } from './shared/navigation.tsx'
 import { takePageKey } from './shared/page-key.ts'
-import { restoreTheme } from './shared/page-settings.ts'
 import { makeTextsVisible } from './shared/visible-text.tsx'
 
 makeTextsVisible()
-restoreTheme()
 const root = document.getElementById('board')
 if (root) {
   // Removes the skeleton, which the page shows until this script runs.

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
+import type { Plugin } from 'vite'
 
 /** Builds the board into dist/board, unless the board there was built from the same sources. */
 
@@ -12,6 +13,22 @@ const outDir = join(root, 'dist/board')
 const digestName = 'sources.sha256'
 
 type NewFile = { readonly name: string; readonly content: string | Uint8Array }
+
+/** Puts the script of the theme into the head of the page. It is no module, because those run after the first paint. */
+const blockingTheme = (): Plugin => ({
+  name: 'blocking theme',
+  buildStart() {
+    this.emitFile({ type: 'asset', name: 'theme.js', source: readFileSync(join(root, 'src/board/theme.js'), 'utf8') })
+  },
+  transformIndexHtml: {
+    order: 'post',
+    handler: (_, { bundle }) => {
+      const file = Object.values(bundle ?? {}).find((output) => output.type === 'asset' && output.names.includes('theme.js'))
+      if (!file) throw new Error('the script of the theme is missing')
+      return [{ tag: 'script', attrs: { src: `./${file.fileName}` }, injectTo: 'head' }]
+    },
+  },
+})
 
 const digest = digestOfSources()
 if (digest !== readDigest()) await replaceBoard()
@@ -56,6 +73,7 @@ async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
     logLevel: 'warn',
     // Ignores settings of PostCSS in folders above the board.
     css: { postcss: {} },
+    plugins: [blockingTheme()],
     // A development build would contain the names of folders of this machine.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { UNKNOWN } from '../shared/number-text.ts'
 import { formatClock, formatDuration } from '../shared/time-text.ts'
-import type { PricePoint, Prices } from './price-series.ts'
+import { alignedPrices, type PricePoint, type Prices } from './price-series.ts'
 
 export type ChartStretch = { readonly fromMs: number; readonly untilMs: number; readonly kind: 'closed' | 'held' }
 
@@ -45,11 +45,11 @@ function KnownChart(props: ChartProps) {
       const element = box.current
       if (!isOpen || !element) return
       const options = optionsOf(Plot, element, () => latest.current, setCursorMs)
-      plot = new Plot(options, dataOf(latest.current), element)
+      plot = new Plot(options, alignedPrices(latest.current), element)
       resize.observe(element)
       let drawn: ChartProps | null = null
       timer = setInterval(() => {
-        if (drawn !== latest.current) plot?.setData(dataOf(latest.current))
+        if (drawn !== latest.current) plot?.setData(alignedPrices(latest.current))
         drawn = latest.current
       }, REDRAW_MS)
     }
@@ -63,7 +63,7 @@ function KnownChart(props: ChartProps) {
       resize.disconnect()
       plot?.destroy()
     }
-    // What could not be loaded without a connection is loaded once the relay answers.
+    // A chart that could not be loaded without a connection is loaded once the relay answers.
   }, [isRefused])
   return (
     <>
@@ -92,25 +92,6 @@ function chartSentence({ nav, quote }: ChartProps): string {
     return prices.length === 0 ? 'not known' : `between ${Math.min(...prices).toFixed(2)} and ${Math.max(...prices).toFixed(2)}`
   }
   return `Chart. NAV ${rangeOf(nav)}, on chain ${rangeOf(quote)}.`
-}
-
-/** Returns both series on one time axis. The last known value extends until now. */
-function dataOf({ nav, quote, nowMs }: ChartProps): uPlot.AlignedData {
-  const series = [nav, quote].map((points) => new Map(points.map(({ atMs, price }) => [atMs / 1_000, price])))
-  // A stepped line ends at its last point, so a value that ends has one just before.
-  const ends = [nav, quote].flatMap((points) =>
-    points.flatMap(({ atMs, price }, index) => (price === null && points[index - 1]?.price != null ? [(atMs - 1) / 1_000] : [])),
-  )
-  const known = series.flatMap((points) => [...points.keys()])
-  const times = [...new Set([...known, ...ends, nowMs / 1_000])].sort((a, b) => a - b)
-  const columns = series.map((points) => {
-    let held: number | null | undefined
-    return times.map((at) => {
-      if (points.has(at)) held = points.get(at)
-      return held
-    })
-  })
-  return [times, columns[0] ?? [], columns[1] ?? []]
 }
 
 function optionsOf(

@@ -37,3 +37,33 @@ export class PriceSeries {
     return points
   }
 }
+
+type Column = (number | null | undefined)[]
+
+/** Returns both lines on one time axis, in seconds, for a chart of steps. The last known value extends until now. */
+export function alignedPrices({ nav, quote, nowMs }: Prices & { readonly nowMs: number }): [number[], Column, Column] {
+  const [navAt, quoteAt] = [priceByTime(nav), priceByTime(quote)]
+  const times = [...new Set([...navAt.keys(), ...quoteAt.keys(), nowMs / 1_000])].sort((a, b) => a - b)
+  const columnOf = (priceAt: ReadonlyMap<number, number | null>): Column => {
+    let held: number | null | undefined
+    return times.map((at) => {
+      if (priceAt.has(at)) held = priceAt.get(at)
+      return held
+    })
+  }
+  return [times, columnOf(navAt), columnOf(quoteAt)]
+}
+
+/** A line of steps is drawn up to its last price, so a price that ends is repeated just before its end. */
+const priceByTime = (points: readonly PricePoint[]): ReadonlyMap<number, number | null> =>
+  new Map(
+    points.flatMap(({ atMs, price }, index): readonly (readonly [number, number | null])[] => {
+      const before = points[index - 1]?.price ?? null
+      return price === null && before !== null
+        ? [
+            [(atMs - 1) / 1_000, before],
+            [atMs / 1_000, null],
+          ]
+        : [[atMs / 1_000, price]]
+    }),
+  )

@@ -132,7 +132,7 @@ export class BoardFeed {
   /** A change of the supply alone counts as a reading, because the list reports one every few seconds. */
   #isLine(item: Update | Gap): boolean {
     if (item.type === 'gap' || followingTypes.includes(item.type)) return true
-    // What is no movement and no trade has no value, so it is not as large as the filter asks.
+    // Only movements and trades have a value that the filter can ask for.
     if (this.filter.minValue !== '' && this.filter.types.length === 0 && !('shares' in item)) return false
     const isSupply = item.type === 'token' && item.changed.join() === 'total_supply'
     return this.lists(item.type) && !(isSupply && this.filter.types.length === 0)

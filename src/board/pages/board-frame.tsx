@@ -1,8 +1,12 @@
 import type { RefObject } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { type BoardView, type SortKey, sortKeys } from '../shared/board-route.ts'
-import { changeView, PageLink } from '../shared/navigation.tsx'
+import { type BoardRoute, type SortKey, sortKeys } from '../shared/board-route.ts'
+import { changeView, openPage, PageLink } from '../shared/navigation.tsx'
+import { formatPrice } from '../shared/number-text.ts'
 import { pageSetting, toggleTheme } from '../shared/page-settings.ts'
+import { nameOf } from '../shared/stock-texts.ts'
+import { searchSymbols } from '../symbols/shown-symbols.ts'
 
 /** The served page contains the setting `demo`, so that no part of the page moves when the stream begins. */
 export const DemoBanner = ({ feed }: { readonly feed: BoardFeed }) =>
@@ -12,19 +16,69 @@ export const DemoBanner = ({ feed }: { readonly feed: BoardFeed }) =>
     </p>
   ) : null
 
-type ToolsProps = { readonly view: BoardView; readonly onHelp: () => void; readonly search: RefObject<HTMLInputElement | null> }
+type SearchProps = { readonly feed: BoardFeed; readonly route: BoardRoute; readonly search: RefObject<HTMLInputElement | null> }
 
-export function Tools({ view, onHelp, search }: ToolsProps) {
+const RESULTS_BOUND = 8
+
+/** Shows the symbols that match below the field. On the list, the text also filters the rows, and is in the URL. */
+function Search({ feed, route: { page, view }, search }: SearchProps) {
+  const [draft, setDraft] = useState('')
+  const isInList = page.name === 'symbols'
+  useEffect(() => setDraft(''), [page])
+  const text = isInList ? view.search : draft
+  const set = (next: string) => {
+    setDraft(next)
+    if (isInList || next === '') changeView({ search: next })
+  }
+  const results = text.trim() === '' ? [] : searchSymbols(feed.book.all(), text).slice(0, RESULTS_BOUND)
+  const press = (event: KeyboardEvent) => {
+    const [first] = results
+    if (event.key === 'Escape' && text !== '') set('')
+    else if (event.key === 'Enter' && first) {
+      set('')
+      search.current?.blur()
+      openPage({ name: 'symbol', symbol: first.symbol })
+    } else return
+    // The key is not one of the page then.
+    event.stopPropagation()
+    event.preventDefault()
+  }
   return (
-    <div class="tools">
+    <div class="search">
       <input
         type="search"
         ref={search}
         placeholder="Search  /"
         aria-label="Search symbols"
-        value={view.search}
-        onInput={({ currentTarget }) => changeView({ search: currentTarget.value })}
+        autocomplete="off"
+        value={text}
+        onInput={({ currentTarget }) => set(currentTarget.value)}
+        onKeyDown={press}
       />
+      {text.trim() !== '' && (
+        <ul class="results" aria-label="Symbols found">
+          {results.map((stock) => (
+            <li key={stock.address}>
+              <PageLink page={{ name: 'symbol', symbol: stock.symbol }}>
+                <b dir="auto">{stock.symbol}</b> <span dir="auto">{nameOf(stock)}</span>
+                <span class="figure">{formatPrice(stock.quote?.price ?? stock.nav.price)}</span>
+              </PageLink>
+            </li>
+          ))}
+          {results.length === 0 && <li class="faint">Nothing matches.</li>}
+        </ul>
+      )}
+    </div>
+  )
+}
+
+type ToolsProps = SearchProps & { readonly onHelp: () => void }
+
+export function Tools({ onHelp, ...props }: ToolsProps) {
+  const { view } = props.route
+  return (
+    <div class="tools">
+      <Search {...props} />
       <SortSelect view={view} />
       <button type="button" class="wide-only" onClick={() => changeView({ layout: view.layout === 'tiles' ? 'table' : 'tiles' })}>
         {view.layout === 'tiles' ? 'Table' : 'Tiles'}
@@ -52,7 +106,7 @@ const sortNames: Readonly<Record<SortKey, string>> = {
 }
 
 /** Sorts tiles, and the list of a narrow screen, which have no column heads. */
-const SortSelect = ({ view }: Pick<ToolsProps, 'view'>) => (
+const SortSelect = ({ view }: Pick<BoardRoute, 'view'>) => (
   <select
     class={`sort-select ${view.layout}`}
     aria-label="Sort"

@@ -78,7 +78,7 @@ const scoreColumns: readonly ScoreColumn[] = [
   ['Amended', ({ amended }) => formatCount(amended), (hour) => isNoticeable(hour.amended, hour)],
   ['Late', ({ late }) => formatCount(late), (hour) => isNoticeable(hour.late, hour)],
   ['Backfilled', ({ backfilled }) => formatCount(backfilled)],
-  ['Share', ({ sealed, retracted }) => formatShare(sealed, sealed + retracted)],
+  ['Early and right', ({ sealed, retracted, late }) => formatShare(sealed, sealed + retracted + late)],
   ['Lead p50', ({ lead_ms }) => leadText(lead_ms.p50)],
   ['Lead p95', ({ lead_ms }) => leadText(lead_ms.p95)],
   [
@@ -92,7 +92,7 @@ function Score({ hours }: { readonly hours: readonly HourScore[] }) {
   return (
     <section aria-label="Pre-confirmations">
       <h2>
-        Pre-confirmations by hour <small>how many were sealed as they were first published</small>
+        Facts by hour <small>how many were published early, and sealed as they were published</small>
       </h2>
       {hours.length === 0 ? (
         <p class="faint">Still being counted.</p>

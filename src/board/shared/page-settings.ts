@@ -1,15 +1,6 @@
 const { dataset } = document.documentElement
 
-/** Applies the theme that the reader chose before. Without a choice, or without storage, the system's theme applies. */
-export function restoreTheme(): void {
-  try {
-    const kept = localStorage.getItem('theme')
-    if (kept === 'light' || kept === 'dark') dataset.theme = kept
-  } catch {
-    // A browser may refuse the storage.
-  }
-}
-
+/** `theme.js` applies the choice when the page is loaded again. */
 export function toggleTheme(): void {
   const isDark = dataset.theme === undefined ? matchMedia('(prefers-color-scheme: dark)').matches : dataset.theme === 'dark'
   dataset.theme = isDark ? 'light' : 'dark'

@@ -24,6 +24,13 @@ export function orderSymbols(stocks: readonly StockState[], view: BoardView, fig
     .map(({ stock }) => stock)
 }
 
+/** Returns the stocks that match a search. Those whose symbol begins with it are first. */
+export function searchSymbols(stocks: readonly StockState[], text: string): readonly StockState[] {
+  const wanted = text.trim().toLowerCase()
+  const begins = ({ symbol }: StockState) => Number(symbol.toLowerCase().startsWith(wanted))
+  return stocks.filter((stock) => matches(stock, wanted)).toSorted((a, b) => begins(b) - begins(a) || compare(a.symbol, b.symbol))
+}
+
 /** Finds a stock by its address or symbol, in upper or lower case, with or without the `c` at its end. */
 export function findStock(book: Pick<Book, 'get' | 'all'>, name: string): StockState | undefined {
   const wanted = name.toLowerCase()

@@ -1,14 +1,17 @@
-import type { Head, ServiceStatus, Source } from '../../sdk/client/index.ts'
+import type { ServiceStatus, Source } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { PageLink } from '../shared/navigation.tsx'
-import { formatBlock, formatShare } from '../shared/number-text.ts'
+import { formatShare } from '../shared/number-text.ts'
 import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 
 type StripProps = { readonly feed: BoardFeed; readonly nowMs: number }
 
-/** Shows whether the feed is alive, and the heads of the chain. Its second line says what is wrong, most important first. */
+/** The page that is served says it too, so that it stays where it is when the script begins. */
+const TAGLINE = 'Tokenized stocks, live: what each is worth, and how far to trust it'
+
+/** Shows what the page is, and whether the feed is alive. Its second line says what is wrong, most important first. */
 export function Strip({ feed, nowMs }: StripProps) {
   const { state, status } = feed
   const source = state?.source ?? status?.source ?? null
@@ -27,9 +30,12 @@ export function Strip({ feed, nowMs }: StripProps) {
         {isLive && source !== 'down' && <span>{source}</span>}
         <span class="figure">{isLive && lag !== null && source !== 'down' ? formatDuration(lag) : ''}</span>
       </PageLink>
-      <Heads head={feed.head} />
+      <p class="tagline">{TAGLINE}</p>
       <SessionText feed={feed} nowMs={nowMs} />
-      <p class="strip-score" title="How many of the pre-confirmations were sealed as they were announced, and how soon">
+      <p
+        class="strip-score"
+        title="How many of the facts that were published before their block were sealed as they were published"
+      >
         {scoreText(status)}
       </p>
       <p class={`trouble ${trouble?.level ?? ''}`} role="status">
@@ -52,25 +58,6 @@ function lookOf(isLive: boolean, source: Source | null, trouble: Trouble | null)
   return source === 'pendingLogs' && trouble === null ? 'good' : 'fair'
 }
 
-function Heads({ head }: { readonly head: Head | null }) {
-  const top = head?.pending ?? head?.sealed ?? null
-  const hasNoPending = head !== null && head.pending === null
-  const behind = (number: number | null | undefined) =>
-    top === null || number == null ? '–' : number === top ? '±0' : `−${top - number}`
-  return (
-    <p class="heads" title="The newest block, and how many blocks behind it the others are">
-      <span>
-        {hasNoPending ? 'sealed' : 'pending'} <b class="figure">{formatBlock(top)}</b>
-      </span>
-      {(['sealed', 'safe', 'finalized'] as const).map((name) => (
-        <span key={name} class={hasNoPending && name === 'sealed' ? 'hidden' : ''}>
-          {name === 'finalized' ? 'final' : name} <b class="figure">{behind(head?.[name])}</b>
-        </span>
-      ))}
-    </p>
-  )
-}
-
 function SessionText({ feed, nowMs }: StripProps) {
   const session = feed.book.all()[0]?.session
   if (!session) return <p class="strip-session" />
@@ -90,7 +77,8 @@ function scoreText(status: ServiceStatus | null): string {
   const [sealed, retracted] = [sum('sealed'), sum('retracted')]
   const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
   if (sealed + retracted === 0) return ''
-  return `sealed ${formatShare(sealed, sealed + retracted)}${lead == null ? '' : ` in ${lead} ms`} (${hours.length} h)`
+  const ahead = lead == null ? '' : `, ${formatDuration(lead)} ahead of the block`
+  return `${formatShare(sealed, sealed + retracted)} came true${ahead} (${hours.length} h)`
 }
 
 type Trouble = { readonly level: 'bad' | 'fair'; readonly text: string }

@@ -23,8 +23,8 @@ type TapeProps = {
   readonly filter: BoardFilter
 }
 
-/** Another filter has another tape, which begins at its newest line. */
-export const TapePanel = (props: TapeProps) => <Tape key={JSON.stringify(props.filter)} {...props} />
+/** Another feed, which another filter has, is another tape: it begins at its newest line. */
+export const TapePanel = (props: TapeProps) => <Tape key={JSON.stringify(props.feed.filter)} {...props} />
 
 /** Shows the lines, newest on top. They do not move while they are paused, scrolled, or under the pointer or the focus. */
 function Tape({ feed, nowMs, isPaused, onPause, filter }: TapeProps) {

@@ -151,6 +151,37 @@ describe('the keys', () => {
   })
 })
 
+describe('the search', () => {
+  it('lists what matches on every page, and Enter opens the first', async (test) => {
+    const { page } = await openBoardStack(test, browser, { path: '/#/AAPLc' })
+    await heading(page, 'AAPLc')
+    await page.keyboard.press('/')
+    await page.keyboard.type('tesla')
+    const results = page.getByRole('list', { name: 'Symbols found' })
+    expect(await results.getByRole('link').allTextContents()).toEqual([expect.stringMatching(/^TSLAc Tesla.*\d+\.\d\d$/)])
+    await page.keyboard.press('Enter')
+    await heading(page, 'TSLAc')
+    expect(hashOf(page)).toBe('#/TSLAc')
+    await page.keyboard.press('/')
+    await page.keyboard.type('a')
+    expect(await results.getByRole('link').count()).toBe(8)
+    await page.keyboard.press('Escape')
+    expect(await page.getByLabel('Search symbols').inputValue()).toBe('')
+    await page.keyboard.press('Escape')
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('BODY')
+    await heading(page, 'TSLAc')
+  })
+
+  it('also filters the list, and a result that is clicked opens', async (test) => {
+    const { page } = await openBoardStack(test, browser)
+    await page.getByLabel('Search symbols').fill('nvid')
+    await expect.poll(() => page.locator('tr[data-symbol]').count()).toBe(1)
+    await page.getByRole('list', { name: 'Symbols found' }).getByRole('link').click()
+    await heading(page, 'NVDAc')
+    expect(await page.getByLabel('Search symbols').inputValue()).toBe('')
+  })
+})
+
 describe('the tape', () => {
   it('holds still under the pointer, says how many lines wait, and continues when the pointer leaves', async (test) => {
     const stack = await openBoardStack(test, browser)

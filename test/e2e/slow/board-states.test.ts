@@ -1,7 +1,8 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Browser, BrowserContextOptions, Page, Route } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { buildBoard, openBoard, openBoardStack, waitForLive, waitForPendingLogs } from '../../support/board-page.ts'
-import { openDevnet, openRelayFor, openTestStack, transfer } from '../../support/test-stack.ts'
+import { spawnRelay } from '../../support/child-program.ts'
+import { openDevnet, openRelayFor, openTestStack, type TestLifecycle, transfer } from '../../support/test-stack.ts'
 import { openChromium } from './chromium-readers.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
 
@@ -138,4 +139,67 @@ it('a supply below a thousand keeps what is after its point', async (test) => {
   const supply = page.locator('.numbers [data-field="supply"] .figure')
   await supply.waitFor()
   expect(await supply.textContent()).toBe('0.5')
+})
+
+describe('before the script runs', () => {
+  /** Opens a page whose script waits until it is let go. */
+  async function openHeld(test: TestLifecycle, url: string, options: BrowserContextOptions = {}) {
+    const { page } = await openBoard(test, browser, url, options)
+    const held: Route[] = []
+    await page.route('**/assets/index-*.js', (route) => void held.push(route))
+    await page.reload({ waitUntil: 'commit' })
+    await expect.poll(() => held.length).toBeGreaterThan(0)
+    await page.locator('.strip').waitFor()
+    return { page, letGo: () => held[0]?.continue() }
+  }
+  const topOf = async (page: Page, selector: string) => (await page.locator(selector).first().boundingBox())?.y
+
+  it('the page has the theme that the reader chose', async (test) => {
+    const stack = await openTestStack()
+    const { page } = await openBoard(test, browser, stack.relay.url, { colorScheme: 'light' })
+    await waitForLive(page)
+    await page.keyboard.press('t')
+    await page.waitForSelector('html[data-theme="dark"]')
+    await page.route('**/assets/index-*.js', () => {})
+    await page.reload({ waitUntil: 'commit' })
+    await page.locator('.brand').waitFor()
+    expect(await page.locator('html').getAttribute('data-theme')).toBe('dark')
+  })
+
+  it('the page says what it is and that nothing is real, where it says so afterwards', async (test) => {
+    const relay = spawnRelay(test, { PORT: '0' })
+    const { page, letGo } = await openHeld(test, await relay.listeningUrl())
+    const places = async () => [await topOf(page, '.demo'), await topOf(page, '.tagline'), await topOf(page, 'thead')]
+    const before = await places()
+    await letGo()
+    await waitForLive(page)
+    expect(await places()).toEqual(before)
+    expect(before).not.toContain(undefined)
+  })
+
+  it('a phone shows nothing that the list will push away', async (test) => {
+    const stack = await openTestStack()
+    const { page, letGo } = await openHeld(test, stack.relay.url, { viewport: { width: 390, height: 800 } })
+    await page.evaluate(`globalThis.shifts = 0
+      new PerformanceObserver((list) => { for (const { value } of list.getEntries()) shifts += value }).observe({ type: 'layout-shift', buffered: true })`)
+    await letGo()
+    await waitForLive(page)
+    await page.locator('tr[data-symbol="TSLAc"]').waitFor()
+    expect(await page.evaluate('shifts')).toBeLessThan(0.02)
+  })
+})
+
+it.each([320, 720, 800, 870, 1_100])('a screen of %d pixels has no sideways scrolling and all tools', async (width) => {
+  const { page } = await openBoardStack({ onTestFinished }, browser, { viewport: { width, height: 800 } })
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+  const help = (await page.getByRole('button', { name: 'Help' }).boundingBox()) ?? expect.unreachable()
+  expect(help.x + help.width).toBeLessThanOrEqual(width)
+})
+
+it('a wall is filled by its tiles, on its last page too', async (test) => {
+  const { page } = await openBoardStack(test, browser, { viewport: { width: 1_920, height: 1_080 }, path: '/?wall' })
+  const main = (await page.locator('main.state').boundingBox()) ?? expect.unreachable()
+  const tiles = await Promise.all((await page.locator('.tile').all()).map((tile) => tile.boundingBox()))
+  const end = Math.max(...tiles.map((tile) => (tile ? tile.y + tile.height : 0)))
+  expect(main.y + main.height - end).toBeLessThan(0.1 * main.height)
 })

@@ -69,7 +69,7 @@ function readBoard(folder: string, { explorerUrl }: BoardSettings) {
   try {
     const html = readFileSync(join(folder, 'index.html'), 'utf8')
     const pageOf = (isDemo: boolean) => {
-      const page = html.replace('%DEMO%', String(isDemo)).replace('%EXPLORER_URL%', () => escapeHtml(explorerUrl ?? ''))
+      const page = html.replaceAll('%DEMO%', String(isDemo)).replace('%EXPLORER_URL%', () => escapeHtml(explorerUrl ?? ''))
       return boardFile('text/html; charset=utf-8', Buffer.from(page))
     }
     const names = readdirSync(join(folder, 'assets'))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { PriceSeries } from '../../../../src/board/chart/price-series.ts'
+import { alignedPrices, PriceSeries } from '../../../../src/board/chart/price-series.ts'
 import type { StockState, Update } from '../../../../src/sdk/client/index.ts'
 
 const at = (second: number) => ({ address: '0xa', time: new Date(second * 1_000).toISOString() })
@@ -26,4 +26,14 @@ it('draws the price of the pool that stands for the stock, and no other', () => 
 it('is the same line while nothing came, also where there is none', () => {
   const series = new PriceSeries()
   expect(series.of(stockOf('p')).quote).toBe(series.of(stockOf('q')).quote)
+})
+
+it('a line of steps reaches the time at which its price ends, and the last price reaches the present', () => {
+  const points = (...all: (readonly [number, number | null])[]) => all.map(([atMs, price]) => ({ atMs, price }))
+  const nav = points([1_000, 5], [4_000, null], [6_000, 7])
+  expect(alignedPrices({ nav, quote: points([2_000, 3]), nowMs: 9_000 })).toEqual([
+    [1, 2, 3.999, 4, 6, 9],
+    [5, 5, 5, null, 7, 7],
+    [undefined, 3, 3, 3, 3, 3],
+  ])
 })
