@@ -7,7 +7,7 @@ import { unknownPath } from '../limits/refusals.ts'
 import { RepeatedBody, varyHeaders } from '../transport/gzip.ts'
 import { sendRefusal } from '../transport/send-refusal.ts'
 import { publicHeaders } from '../transport/shared-headers.ts'
-import { acceptEncodingOf, type Env, etagOf, hasCurrent } from './handler-basics.ts'
+import { acceptEncodingOf, type Env, etagOf, hasCurrent, sendBytes } from './handler-basics.ts'
 
 type BoardFile = { readonly type: string; readonly body: RepeatedBody; readonly etag: string }
 
@@ -103,5 +103,5 @@ async function sendFile(
   const head = { ...publicHeaders, ...extra, etag }
   if (hasCurrent(c, etag)) return c.body(null, 304, { ...head, ...varyHeaders })
   const { bytes, headers } = await body.for(acceptEncodingOf(c), { level: 9 })
-  return c.body(bytes, 200, { ...head, ...headers, 'content-type': type })
+  return sendBytes(c, bytes, { ...head, ...headers, 'content-type': type })
 }

@@ -1,9 +1,8 @@
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { unknownSchema } from '../limits/refusals.ts'
 import { RepeatedBody, varyHeaders } from '../transport/gzip.ts'
 import { publicHeaders } from '../transport/shared-headers.ts'
-import { acceptEncodingOf, type Env, hasCurrent } from './handler-basics.ts'
+import { acceptEncodingOf, type Env, hasCurrent, sendBytes } from './handler-basics.ts'
 
 /** Time for which a cache may keep a document. It is short, because a new version of the relay may have other documents. */
 const MAX_AGE_S = 300
@@ -39,14 +38,7 @@ async function sendDocument(c: Context<Env>, loadDocuments: LoadDocuments): Prom
   }
   if (hasCurrent(c, etag)) return c.body(null, 304, { ...headers, ...varyHeaders })
   const { bytes, headers: encoding } = await bodyOf(found).for(acceptEncodingOf(c))
-  const head = { ...headers, ...encoding, 'content-type': type, 'content-length': String(bytes.length) }
-  if (c.req.method === 'HEAD') return c.body(null, 200, head)
-  const { outgoing } = c.env
-  outgoing.writeHead(200, head)
-  // The head is written alone, because Node copies a body that it writes with the head: each slow reader would hold a copy.
-  outgoing.flushHeaders()
-  outgoing.end(bytes)
-  return RESPONSE_ALREADY_SENT
+  return sendBytes(c, bytes, { ...headers, ...encoding, 'content-type': type })
 }
 
 /** The documents are loaded at the first request for one of them. */
