@@ -12,6 +12,8 @@ import { type Amendment, matchFacts } from './match-facts.ts'
 const KEYS_BOUND = 262_144
 /** Limit of open keys. Beyond it a new log is published only when its block is settled. */
 const OPEN_BOUND = 100_000
+/** Depth to which facts wait for a contract that a node refuses: a day on Base. A restart reads the tape from there. */
+const WAITING_BOUND_BLOCKS = 43_200
 
 type Part = Pick<Log, 'key' | 'address' | 'logIndex'>
 
@@ -295,7 +297,8 @@ export class Ledger implements OpenKeys {
     const keepAbove = Math.min(keepFrom, Math.max(finalBlock, settled - DEPTH_BOUND_BLOCKS))
     this.#keptFrom = Math.max(this.#keptFrom, keepAbove)
     for (const [number, block] of this.#blocks)
-      if (number < keepAbove && block.open === 0 && !hasWaitingFact(block)) this.#forgetBlock(number, block)
+      if (number < keepAbove && block.open === 0 && (number < settled - WAITING_BOUND_BLOCKS || !hasWaitingFact(block)))
+        this.#forgetBlock(number, block)
   }
 
   #forgetBlock(number: number, block: LedgerBlock): void {

@@ -110,6 +110,18 @@ describe('a settled key', () => {
     expect(ledger.publishedBlocksBetween(0, 9)).toEqual([])
   })
 
+  it('that waits for a contract which is never answered is forgotten a day later', () => {
+    const ledger = new Ledger()
+    settle(ledger, 5, [factAt(5)])
+    ledger.settle({ number: 5, hash: blockHash(55), timestamp: null }, { facts: [], parts: [] }, new Set<Hex>(), 0)
+    ledger.setSafe(100_000)
+    const kept = [43_205, 43_206].map((settled) => {
+      ledger.setSettled(settled)
+      return ledger.publishedBlocksBetween(0, 9)
+    })
+    expect(kept).toEqual([[5], []])
+  })
+
   it('beyond the bound is forgotten, oldest block first, but never an open key', () => {
     const ledger = new Ledger()
     const bound = 262_144
