@@ -122,31 +122,39 @@ function* partsOf(
   const end = Math.min(until, hasOpen ? openFrom : openFrom - (openFrom % seconds))
   // No sum that is read has a minute that is not over: it may end, and be added to its sum, while the caller waits.
   const spans = lengthsWithin(seconds).map((length) => ({ length, until: end - (end % length) }))
-  const ranges = spans.map(({ length, until }, index) => ({
-    ...{ seconds: length, until },
-    since: Math.max(since, spans[index - 1]?.until ?? since),
-  }))
+  const ranges = spans.map(({ length, until }, index) => {
+    const [longer, count] = [spans[index - 1]?.length ?? seconds, index === 0 ? expected : 1]
+    return {
+      ...{ seconds: length, until },
+      since: Math.max(since, spans[index - 1]?.until ?? since),
+      // The row after a bar shows that it is whole.
+      firstSlice: Math.min((count * longer) / length + 1, ROWS_PER_SLICE),
+    }
+  })
   if (order === 'desc') yield* open.toReversed()
-  for (const one of order === 'asc' ? ranges : ranges.toReversed()) yield* rowsOf(tape, address, one, { order, expected })
+  for (const one of order === 'asc' ? ranges : ranges.toReversed()) yield* rowsOf(tape, address, one, order)
   if (order === 'asc') yield* open
 }
 
 function* rowsOf(
   tape: ReadContext['tape'],
   address: Hex,
-  range: Required<Pick<BarRange, 'seconds' | 'since' | 'until'>>,
-  { order, expected }: Pick<BarsRange, 'order' | 'expected'>,
+  { firstSlice, ...range }: Required<Pick<BarRange, 'seconds' | 'since' | 'until'>> & { readonly firstSlice: number },
+  order: BarsRange['order'],
 ): Generator<MinuteBar | null, void> {
   let { since, until } = range
-  // The row after a bar shows that it is whole.
-  for (let limit = Math.min(expected + 1, ROWS_PER_SLICE); since < until; limit = Math.min(2 * limit, ROWS_PER_SLICE)) {
+  let readSincePause = 0
+  for (let limit = firstSlice; since < until; limit = Math.min(2 * limit, ROWS_PER_SLICE)) {
     const rows = tape.readBars(address, { ...range, since, until, order, limit })
+    readSincePause += rows.length
     for (const row of rows) yield minuteBarOf(row)
     const last = rows.at(-1)
     if (!last || rows.length < limit) return
     if (order === 'asc') since = last[1] + range.seconds
     else until = last[1]
+    if (readSincePause < ROWS_PER_SLICE) continue
     yield null
+    readSincePause = 0
   }
 }
 

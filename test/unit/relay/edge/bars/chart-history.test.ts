@@ -76,11 +76,16 @@ describe('the history of a chart', () => {
     expect([bars.length, bars[0], bars.at(-1)]).toEqual([5_000, DAY - 86_400 + 600, DAY - 86_400 + 60 * 5_009])
   })
 
-  it('of a few bars reads few minutes', async () => {
-    const many = Array.from({ length: 3_000 }, (_, index): Minute => ({ start: DAY + 60 * index, prices: ['1'] }))
-    const { answerTo, reads } = await openCharts({ minutes: many })
-    expect(starts(await answerTo(`history?symbol=AAPLc&resolution=1&to=${DAY * 2}&countback=2`))).toHaveLength(2)
-    expect(reads).toEqual([3])
+  it.each([
+    ['1', 2, [3]],
+    // The rest of an hour is minutes, and that of a day is hours too: each is read at once.
+    ['60', 2, [50, 3]],
+    ['1D', 1, [50, 1, 2]],
+  ])('of a few bars of resolution %s reads few minutes', async (resolution, count, expected) => {
+    const many = Array.from({ length: 2_990 }, (_, index): Minute => ({ start: DAY + 60 * index, prices: ['1'] }))
+    const { answerTo, reads } = await openCharts({ minutes: many, open: { start: DAY + 60 * 2_990, prices: ['2'] } })
+    expect(starts(await answerTo(`history?symbol=AAPLc&resolution=${resolution}&to=${DAY * 2}&countback=${count}`))).toHaveLength(count)
+    expect(reads).toEqual(expected)
   })
 })
 
