@@ -1,8 +1,8 @@
 import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { BoardFeed } from './feed/board-feed.ts'
-import { useFeed, useFlows, useNow, useRoute } from './feed/board-hooks.ts'
-import { DemoBanner, Notes, Tools } from './pages/board-frame.tsx'
+import { useFeed, useNow, useRoute } from './feed/board-hooks.ts'
+import { DemoMark, Notes, Tools } from './pages/board-frame.tsx'
 import { HelpSheet } from './pages/help-sheet.tsx'
 import { PlaygroundPage } from './pages/playground-page.tsx'
 import { SourcePage } from './pages/source-page.tsx'
@@ -14,13 +14,14 @@ import {
   closePage,
   leaveWall,
   openPage,
+  readRoute,
   replacePage,
   wasReturnedTo,
 } from './shared/navigation.tsx'
 import { toggleTheme } from './shared/page-settings.ts'
 import { findStock, orderSymbols } from './symbols/shown-symbols.ts'
 import { SymbolPage } from './symbols/symbol-page.tsx'
-import { type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
+import { RefusedCard, type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
 import { FactSheet } from './tape/fact-sheet.tsx'
 import { Strip } from './tape/pulse-strip.tsx'
 import { TapePanel } from './tape/tape-panel.tsx'
@@ -35,32 +36,32 @@ export function Board() {
   const { page, filter, view } = useRoute()
   const feed = useFeed(filter)
   const nowMs = useNow(feed)
-  const { flows, flowSpan } = useFlows(feed, nowMs)
   const [isPaused, setPaused] = useState(false)
   const [isHelpOpen, setHelpOpen] = useState(false)
   const search = useRef<HTMLInputElement>(null)
   // The sheet of a fact opens over the page that was shown before.
   const base = useRef<BoardRoute['page']>({ name: 'symbols' })
   if (page.name !== 'fact') base.current = page
-  const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
+  const symbols = () => orderSymbols(feed.book.all(), view, feed.day, nowMs).map(({ symbol }) => symbol)
   const keys = { p: () => setPaused(!isPaused), t: toggleTheme, '?': () => setHelpOpen(true) }
-  const selected = useShortcuts(base.current, view, symbols, search, keys)
+  const selected = useShortcuts(feed, base.current, view, symbols, search, keys)
   const main = useScroll(pathOf(base.current))
   useConnectionMark(feed)
+  const only = (base.current.name === 'symbol' && findStock(feed.book, base.current.symbol)) || null
   return (
     <div class={`app ${view.isWall ? 'wall' : ''} tab-${view.tab}`}>
-      <DemoBanner feed={feed} />
       <header class="strip">
         <h1 class="brand">stocktape</h1>
+        <DemoMark feed={feed} />
         <Strip feed={feed} nowMs={nowMs} />
         <Tools route={{ page: base.current, filter, view }} feed={feed} search={search} onHelp={() => setHelpOpen(true)} />
       </header>
       <TabBar tab={view.tab} />
       <main class="state" {...main}>
-        <MainPage page={base.current} {...{ feed, flows, flowSpan, nowMs, view, selected }} />
+        <MainPage page={base.current} {...{ feed, nowMs, view, selected }} />
         <Notes />
       </main>
-      <TapePanel {...{ feed, nowMs, isPaused, filter }} onPause={setPaused} />
+      <TapePanel {...{ feed, nowMs, isPaused, filter, only }} show={view.show} onPause={setPaused} />
       {page.name === 'fact' && <FactSheet id={page.key} feed={feed} onClose={() => closePage(base.current)} />}
       {isHelpOpen && <HelpSheet onClose={() => setHelpOpen(false)} />}
       <LiveRegion feed={feed} />
@@ -93,6 +94,7 @@ function useScroll(page: string) {
  * the next and to the one before.
  */
 function useShortcuts(
+  feed: BoardFeed,
   page: BoardRoute['page'],
   view: BoardView,
   symbols: () => readonly string[],
@@ -104,11 +106,13 @@ function useShortcuts(
   const [selected, setSelected] = useState<string | null>(null)
   const step = (distance: number) => {
     const all = symbols()
-    const from = page.name === 'symbol' ? page.symbol : (reached.current ?? '')
-    const next = all[Math.max(0, Math.min(all.length - 1, all.indexOf(from) + distance))] ?? null
+    // The page may have changed since it was drawn, and its name need not be that of the list.
+    const shown = readRoute().page
+    const from = shown.name === 'symbol' ? findStock(feed.book, shown.symbol)?.symbol : reached.current
+    const next = all[Math.max(0, Math.min(all.length - 1, all.indexOf(from ?? '') + distance))] ?? null
     reached.current = next
     setSelected(next)
-    if (page.name === 'symbol' && next !== null) replacePage({ name: 'symbol', symbol: next })
+    if (shown.name === 'symbol' && next !== null) replacePage({ name: 'symbol', symbol: next })
   }
   const inList = (act: (symbol: string) => void) => () => {
     if (page.name === 'symbols' && !view.isWall && reached.current !== null) act(reached.current)
@@ -171,7 +175,7 @@ function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
 }
 
 function MainPage({ page, ...symbols }: SymbolsProps & { readonly page: BoardRoute['page'] }) {
-  const { feed, flows, flowSpan, nowMs } = symbols
+  const { feed, nowMs } = symbols
   // Keeps the address of each shown symbol, because a symbol may be renamed while its page is open.
   const shown = useRef(new Map<string, string>())
   if (page.name === 'source') return <SourcePage feed={feed} nowMs={nowMs} />
@@ -179,7 +183,8 @@ function MainPage({ page, ...symbols }: SymbolsProps & { readonly page: BoardRou
   if (page.name !== 'symbol') return <SymbolsView {...symbols} />
   const stock = findStock(feed.book, page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
   if (stock) shown.current.set(page.symbol, stock.address)
-  if (stock) return <SymbolPage {...{ stock, feed, flowSpan, nowMs }} key={stock.address} flow={flows.get(stock.address)} />
+  if (stock) return <SymbolPage {...{ stock, feed, nowMs }} key={stock.address} />
+  if (feed.failure !== null) return <RefusedCard feed={feed} />
   if (feed.state?.phase !== 'live') return <p class="empty">Loading …</p>
   return (
     <p class="empty">
@@ -203,7 +208,7 @@ function LiveRegion({ feed }: { readonly feed: BoardFeed }) {
       const { newest } = feed.lines
       const line = feed.lines.at(newest)
       // A reader who looks at other lines is not told of those that wait.
-      if (newest === announced || !line || feed.lines.isHeld) return
+      if (newest === announced || !line || feed.isSilent) return
       const others = newest - announced - 1
       announced = newest
       setText(`${lineSentence(line, feed.head)}${others > 0 ? `, and ${others} more` : ''}`)

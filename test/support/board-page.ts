@@ -80,7 +80,7 @@ export async function openBoardStack(
 export const waitForLive = (page: Page): Promise<unknown> => page.waitForSelector('html[data-connection="live"]')
 
 /** The relay has subscribed: what happens from now on is pre-confirmed. */
-export const waitForPendingLogs = (page: Page): Promise<void> => page.locator('.pulse', { hasText: 'pendingLogs' }).waitFor()
+export const waitForPendingLogs = (page: Page): Promise<void> => page.locator('.pulse[data-source=pendingLogs]').waitFor()
 
 export type ShownLine = { readonly id: string; readonly stage: string; readonly text: string }
 

@@ -1,40 +1,34 @@
 import { memo } from '../feed/board-hooks.ts'
-import type { PricePoint, Prices } from './price-series.ts'
+import type { DayFigures } from '../feed/day-bars.ts'
 
 const WIDTH = 96
 const HEIGHT = 28
 const PAD = 2
 const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
-/** Limit on the points drawn. The eye could not distinguish more. */
-const DRAWN_BOUND = 120
+const DAY_MS = 86_400_000
+/** A price that has moved by less than this is a flat line. */
+const LEAST_SCALE = 0.0025
 
-type SparklineProps = Prices & { readonly pointCount: number; readonly untilMs: number }
+type Closes = Pick<DayFigures, 'closes'>
 
-/** Draws NAV and the price on the chain as steps: a reading is valid until the next one. */
-export const Sparkline = memo(({ untilMs, ...prices }: SparklineProps) => {
-  const nav = prices.nav.slice(-DRAWN_BOUND)
-  const quote = prices.quote.slice(-DRAWN_BOUND)
-  const known = [...nav, ...quote].filter(({ price }) => price !== null)
-  if (known.length < 2) return <svg class="spark" viewBox={VIEW} aria-hidden="true" />
-  const times = known.map(({ atMs }) => atMs)
-  const values = known.map(({ price }) => price ?? 0)
-  const [from, to, low, high] = [Math.min(...times), Math.max(untilMs, ...times), Math.min(...values), Math.max(...values)]
-  const x = (atMs: number) => PAD + ((atMs - from) / Math.max(1, to - from)) * (WIDTH - 2 * PAD)
-  const y = (price: number) => HEIGHT - PAD - ((price - low) / Math.max(high - low, high * 1e-6)) * (HEIGHT - 2 * PAD)
+/** The largest distance of a price from the first one of its day. All small charts of a list have this height. */
+export const scaleOf = (days: readonly Closes[]): number =>
+  Math.max(
+    LEAST_SCALE,
+    ...days.flatMap(({ closes }) => closes.map(({ price }) => Math.abs(price / (closes[0]?.price ?? price) - 1))),
+  )
+
+/** Draws the closes of a day. The middle is the first price, and the width is a day. */
+export const Sparkline = memo(({ closes, scale }: Closes & { readonly scale: number }) => {
+  const [first] = closes
+  const untilMs = closes.at(-1)?.atMs ?? 0
+  const x = (atMs: number) => WIDTH - PAD - ((untilMs - atMs) / DAY_MS) * (WIDTH - 2 * PAD)
+  const y = (price: number) => HEIGHT / 2 - ((price / (first?.price ?? price) - 1) / scale) * (HEIGHT / 2 - PAD)
+  const line = closes.map(({ atMs, price }) => `${x(atMs).toFixed(1)} ${y(price).toFixed(1)}`).join('L')
   return (
     <svg class="spark" viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">
-      <path class="spark-nav" d={pathOf(nav, x, y)} />
-      <path class="spark-quote" d={pathOf(quote, x, y)} />
+      {closes.length > 1 && <path class="spark-zero" d={`M${PAD} ${HEIGHT / 2}H${WIDTH - PAD}`} />}
+      {closes.length > 1 && <path class="spark-close" d={`M${line}`} />}
     </svg>
   )
 })
-
-const pathOf = (points: readonly PricePoint[], x: (atMs: number) => number, y: (price: number) => number): string =>
-  points
-    .map(({ atMs, price }, index) => {
-      if (price === null) return ''
-      const start = points[index - 1]?.price == null ? `M${x(atMs).toFixed(1)} ` : 'V'
-      const next = points[index + 1]
-      return `${start}${y(price).toFixed(1)}H${next ? x(next.atMs).toFixed(1) : WIDTH - PAD}`
-    })
-    .join('')

@@ -1,4 +1,5 @@
 import {
+  type BarsPage,
   type Book,
   book,
   connect,
@@ -15,9 +16,9 @@ import {
   type ValueFilters,
 } from '../../sdk/client/index.ts'
 import { followingTypes, namedTypes, readingTypes, stateTypes, updateTypes } from '../../sdk/generated/names.ts'
-import { PriceSeries } from '../chart/price-series.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
 import { TapeLines } from '../tape/tape-lines.ts'
+import { DayBars } from './day-bars.ts'
 import { ServerClock } from './server-clock.ts'
 
 /** A break of the connection; `untilMs` is null while it lasts. Times are of the page's clock. */
@@ -26,12 +27,11 @@ export type Interruption = { readonly fromMs: number; readonly untilMs: number |
 const HEARTBEAT_S = 2
 /** Number of messages that are read when the page opens, and when the reader scrolls to the oldest line. */
 const HISTORY_PAGE = 500
-/** Sizes of the pages that are read after the first page, so that the flow covers more time. */
-const BACKGROUND_PAGES = [1_000, 1_000, 1_000]
-const READINGS_PAGE = 1_000
 const RAW_BOUND = 200
 const INTERRUPTIONS_BOUND = 100
 const STATUS_INTERVAL_MS = 5_000
+/** A minute of bars closes each minute. */
+const DAY_INTERVAL_MS = 60_000
 /** If more messages than this arrived since the last drawing, the next drawing waits for `BUSY_INTERVAL_MS`. */
 const BUSY_MESSAGES = 20
 const BUSY_INTERVAL_MS = 100
@@ -50,7 +50,7 @@ export class BoardFeed {
   readonly clock: ServerClock
   readonly book: Book
   readonly lines = new TapeLines()
-  readonly prices = new PriceSeries()
+  readonly day: DayBars
   readonly openedMs = Date.now()
   state: StreamState | null = null
   status: ServiceStatus | null = null
@@ -60,6 +60,10 @@ export class BoardFeed {
   readonly interruptions: Interruption[] = []
   /** Time of the last message of each token, by its address. The entry `*` has that of all tokens. */
   readonly lastUpdates = new Map<string, string>()
+  /** Whether new lines are not announced, because the reader looks at others. */
+  isSilent = false
+  /** The newest gap of the stream, until a reader has seen it. */
+  gap: { readonly id: string; readonly atMs: number } | null = null
   /** Why the stream has ended permanently; null if it has not. */
   failure: string | null = null
   /** Whether it has ended because the relay asks for an API key. */
@@ -89,6 +93,7 @@ export class BoardFeed {
     this.book = book(undefined, { states: isSameList ? former?.book.all() : [] })
     this.status = former?.status ?? null
     this.head = former?.head ?? null
+    this.day = new DayBars((parameters) => this.#readBars(parameters))
     void this.#follow()
     void this.#pollStatus()
   }
@@ -101,6 +106,11 @@ export class BoardFeed {
 
   close(): void {
     this.#abort.abort()
+  }
+
+  dismissGap(): void {
+    this.gap = null
+    this.#notify()
   }
 
   async readOlder(limit = HISTORY_PAGE): Promise<void> {
@@ -161,16 +171,18 @@ export class BoardFeed {
   }
 
   #receive(item: StreamItem): void {
-    if (this.#unread === null) void this.#readFirstHistory(item)
     this.book.apply(item)
+    if (this.#unread === null) void this.#readFirstHistory(item)
     this.raw.push(item)
     if (this.raw.length > RAW_BOUND) this.raw.shift()
     this.#unshown += 1
     this.#notify()
     if (item.type === 'snapshot') return
     if (this.#isLine(item)) this.lines.apply(item)
-    if (item.type === 'gap') return
-    this.prices.apply(item)
+    if (item.type === 'gap') {
+      this.gap = { id: item.id, atMs: this.clock.nowMs() }
+      return
+    }
     this.clock.observe(item.time)
     this.lastUpdates.set('*', item.time)
     if (concernsToken(item)) this.lastUpdates.set(item.address, item.time)
@@ -182,14 +194,31 @@ export class BoardFeed {
     const end: HistoryEnd = item.type === 'snapshot' ? { through: item.as_of } : { before: item.id }
     this.#unread = end
     await this.#readOnce(async () => {
-      const [page, readings] = await Promise.all([
-        this.#readHistory(this.#lineTypes, end, HISTORY_PAGE),
-        this.#readHistory(['nav', 'quote'], end, READINGS_PAGE),
-      ])
+      const page = await this.#readHistory(this.#lineTypes, end, HISTORY_PAGE)
       this.#prepend(page, page.length === HISTORY_PAGE)
-      this.prices.prepend(readings)
     })
-    for (const limit of BACKGROUND_PAGES) await this.readOlder(limit)
+    await this.#pollBars()
+  }
+
+  async #readBars(parameters: Readonly<Record<string, string>>): Promise<BarsPage> {
+    const url = new URL('v1/bars', this.client.url)
+    const { symbols } = this.filter
+    const query = { ...parameters, ...(symbols.length > 0 && { symbols: symbols.join() }) }
+    url.search = String(new URLSearchParams(query))
+    const response = await fetch(url, { headers: this.headers, signal: this.#abort.signal })
+    if (!response.ok) throw new Error(`HTTP ${response.status}`)
+    return await response.json()
+  }
+
+  /** Reads the bars of the day. What cannot be read now is read a minute later. */
+  async #pollBars(): Promise<void> {
+    const { signal } = this.#abort
+    while (!signal.aborted) {
+      const stocks = this.book.all()
+      await this.day.refresh(stocks.length, stocks[0]?.session?.closed_at ?? null).catch(() => {})
+      this.#notify()
+      await new Promise((resolve) => setTimeout(resolve, DAY_INTERVAL_MS))
+    }
   }
 
   #prepend(page: readonly Update[], hasOlder: boolean): void {

@@ -1,10 +1,8 @@
 import { Component, type ComponentType, h } from 'preact'
-import { useEffect, useMemo, useState } from 'preact/hooks'
-import { FLOW_MINUTES, type FlowSpan, flowOf } from '../chart/flow.ts'
+import { useEffect, useState } from 'preact/hooks'
 import type { BoardFilter, BoardRoute } from '../shared/board-route.ts'
 import { readRoute } from '../shared/navigation.tsx'
 import { pageKey } from '../shared/page-key.ts'
-import { formatDuration } from '../shared/time-text.ts'
 import { BoardFeed } from './board-feed.ts'
 
 /** Draws a component again only if one of its properties has changed. */
@@ -52,16 +50,4 @@ export function useNow(feed: BoardFeed): number {
     return () => clearInterval(timer)
   }, [])
   return Math.floor(feed.clock.nowMs() / SECOND_MS) * SECOND_MS
-}
-
-export function useFlows(feed: BoardFeed, nowMs: number) {
-  return useMemo(() => {
-    const venueOf = new Map(feed.book.all().map(({ address, quote }) => [address, quote?.venue.pool ?? null]))
-    const flows = flowOf(feed.lines.all, nowMs, (address) => venueOf.get(address) ?? null, feed.filter.account)
-    const oldest = feed.lines.all.find(({ content }) => content.type !== 'gap')?.content
-    const coveredMs = oldest && 'time' in oldest ? nowMs - Date.parse(oldest.time) : 0
-    const minutes = Math.min(FLOW_MINUTES, Math.ceil(coveredMs / 60_000))
-    const flowSpan: FlowSpan = { words: coveredMs >= FLOW_MINUTES * 60_000 ? '1 h' : formatDuration(coveredMs), minutes }
-    return { flows, flowSpan }
-  }, [feed, nowMs])
 }

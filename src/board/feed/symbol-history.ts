@@ -1,12 +1,10 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { StockState, Update } from '../../sdk/client/index.ts'
-import type { ChartStretch } from '../chart/price-chart.tsx'
-import { type PricePoint, PriceSeries, type Prices } from '../chart/price-series.ts'
 import { navStateOf } from '../shared/state-words.ts'
 import type { BoardFeed } from './board-feed.ts'
 
-/** Limit on the NAVs and quotes that are read for one symbol; EVENTS_BOUND is the limit on other messages. */
-const READINGS_BOUND = 3_000
+/** Limit on the NAVs that are read for one symbol; EVENTS_BOUND is the limit on other messages. */
+const READINGS_BOUND = 1_000
 const EVENTS_BOUND = 200
 
 type SymbolHistory = { readonly readings: readonly Update[]; readonly events: readonly Update[] }
@@ -24,7 +22,7 @@ export function useHistory({ address, multiplier, scheduled, paused, nav, sessio
     const load = async () => {
       const events = await read(['multiplier', 'pause', 'action', 'session'], EVENTS_BOUND)
       setHistory((now) => ({ ...now, events }))
-      const readings = await read(['nav', 'quote'], READINGS_BOUND)
+      const readings = await read(['nav'], READINGS_BOUND)
       setHistory((now) => ({ ...now, readings }))
     }
     load().catch(() => {})
@@ -32,34 +30,3 @@ export function useHistory({ address, multiplier, scheduled, paused, nav, sessio
   }, [address, feed, state])
   return history
 }
-
-export function pointsOf(readings: readonly Update[], feed: BoardFeed, stock: StockState): Prices {
-  const series = new PriceSeries()
-  for (const update of readings) series.apply(update)
-  const [read, live] = [series.of(stock), feed.prices.of(stock)]
-  const after = (points: readonly PricePoint[], known: readonly PricePoint[]) => {
-    const last = known.at(-1)?.atMs ?? 0
-    return [...known, ...points.filter(({ atMs }) => atMs > last)]
-  }
-  return { nav: after(live.nav, read.nav), quote: after(live.quote, read.quote) }
-}
-
-export function stretchesOf(readings: readonly Update[], events: readonly Update[], nowMs: number): ChartStretch[] {
-  const sessions = events.flatMap((update) =>
-    update.type === 'session' ? [{ atMs: Date.parse(update.started_at ?? update.time), isOn: update.state === 'closed' }] : [],
-  )
-  const navs = readings.flatMap((update) =>
-    update.type === 'nav' ? [{ atMs: Date.parse(update.time), isOn: ['stale', 'frozen'].includes(navStateOf(update.nav)) }] : [],
-  )
-  return [...spansOf(sessions, 'closed', nowMs), ...spansOf(navs, 'held', nowMs)]
-}
-
-type Change = { readonly atMs: number; readonly isOn: boolean }
-
-const spansOf = (changes: readonly Change[], kind: ChartStretch['kind'], nowMs: number): ChartStretch[] =>
-  changes.flatMap(({ atMs, isOn }, index) => (isOn ? [{ kind, fromMs: atMs, untilMs: changes[index + 1]?.atMs ?? nowMs }] : []))
-
-export const marksOf = (events: readonly Update[]): number[] =>
-  events.flatMap((update) =>
-    update.type === 'pause' || (update.type === 'multiplier' && update.phase === 'effective') ? [Date.parse(update.time)] : [],
-  )

@@ -9,10 +9,10 @@ import { nameOf } from '../shared/stock-texts.ts'
 import { searchSymbols } from '../symbols/shown-symbols.ts'
 
 /** The served page contains the setting `demo`, so that no part of the page moves when the stream begins. */
-export const DemoBanner = ({ feed }: { readonly feed: BoardFeed }) =>
+export const DemoMark = ({ feed }: { readonly feed: BoardFeed }) =>
   pageSetting('demo') === 'true' || feed.state?.demo ? (
-    <p class="demo" role="note">
-      <b>Nothing here is real:</b> the source is the built-in chain.
+    <p class="demo" title="Nothing here is real: the source is the built-in chain">
+      Demo data
     </p>
   ) : null
 
@@ -32,9 +32,11 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
   }
   const results = text.trim() === '' ? [] : searchSymbols(feed.book.all(), text).slice(0, RESULTS_BOUND)
   const press = (event: KeyboardEvent) => {
+    // Enter may also end the choice of a letter.
+    if (event.isComposing) return
     const [first] = results
     if (event.key === 'Escape' && text !== '') set('')
-    else if (event.key === 'Enter' && first) {
+    else if (event.key === 'Enter' && first && event.target === search.current) {
       set('')
       search.current?.blur()
       openPage({ name: 'symbol', symbol: first.symbol })
@@ -44,7 +46,8 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
     event.preventDefault()
   }
   return (
-    <div class="search">
+    // biome-ignore lint/a11y/noStaticElementInteractions: the field and the links in it have the focus
+    <div class="search" onKeyDown={press}>
       <input
         type="search"
         ref={search}
@@ -53,10 +56,10 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
         autocomplete="off"
         value={text}
         onInput={({ currentTarget }) => set(currentTarget.value)}
-        onKeyDown={press}
       />
       {text.trim() !== '' && (
-        <ul class="results" aria-label="Symbols found">
+        // A browser that gives the focus to no link would hide the list before the click.
+        <ul class="results" aria-label="Symbols found" onMouseDown={(event) => event.preventDefault()}>
           {results.map((stock) => (
             <li key={stock.address}>
               <PageLink page={{ name: 'symbol', symbol: stock.symbol }}>
@@ -65,7 +68,11 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
               </PageLink>
             </li>
           ))}
-          {results.length === 0 && <li class="faint">Nothing matches.</li>}
+          {results.length === 0 && (
+            <li class="faint" role="status">
+              Nothing matches.
+            </li>
+          )}
         </ul>
       )}
     </div>
@@ -83,15 +90,15 @@ export function Tools({ onHelp, ...props }: ToolsProps) {
       <button type="button" class="wide-only" onClick={() => changeView({ layout: view.layout === 'tiles' ? 'table' : 'tiles' })}>
         {view.layout === 'tiles' ? 'Table' : 'Tiles'}
       </button>
-      <PageLink page={{ name: 'play' }} class="button wide-only">
-        Try
-      </PageLink>
       <button type="button" aria-label="Light or dark" onClick={toggleTheme}>
         ◐
       </button>
       <button type="button" aria-label="Help" onClick={onHelp}>
         ?
       </button>
+      <PageLink page={{ name: 'play' }} class="button primary wide-only" title="Programs that read what this page shows">
+        Connect
+      </PageLink>
     </div>
   )
 }
@@ -99,10 +106,10 @@ export function Tools({ onHelp, ...props }: ToolsProps) {
 const sortNames: Readonly<Record<SortKey, string>> = {
   symbol: 'by symbol',
   nav: 'by NAV',
-  quote: 'by price on chain',
-  basis: 'by basis',
-  flow: 'by flow',
-  updated: 'by update',
+  quote: 'by price',
+  basis: 'by premium',
+  change: 'by change',
+  volume: 'by volume',
 }
 
 /** Sorts tiles, and the list of a narrow screen, which have no column heads. */
@@ -131,8 +138,8 @@ export const Notes = () => (
       can be trusted.
     </p>
     <p>
-      Basis: the price on the chain against the NAV, with the currency of the pool taken as 1 USD. premium: against a fresh NAV;
-      drift: against a held one.
+      Premium: the price on the chain against the NAV, with the currency of the pool taken as 1 USD. It is a drift while the NAV is
+      held.
     </p>
     <p>
       A symbol in this list does not imply that it can be traded, or that you may trade it. NAV is a reference value, not a price.{' '}

@@ -14,17 +14,15 @@ const words = [
     'The reference value of one token in dollars, with its age. It already includes the multiplier. Not a price to trade at.',
   ],
   ['held', 'The NAV is older than its limit, or frozen for a corporate action. This is normal while the market is closed.'],
-  ['On chain', 'The price in the deepest pool that has one. thin: too little depth to be a price.'],
+  ['Price', 'That of the deepest pool on the chain that has one. thin: too little depth to be a price.'],
+  ['Change', 'Since the last close of the market, or since the first trade that the relay has of the day.'],
   [
-    'Basis',
-    'On chain against NAV in basis points, with the currency of the pool taken as 1 USD. premium: the NAV is fresh. drift: it is held.',
+    'Premium',
+    'Price against NAV in basis points, with the currency of the pool taken as 1 USD. It is a drift while the NAV is held: the market may have moved.',
   ],
   ['Multiplier', 'Shares per token: a split changes it, and the NAV per token stays.'],
-  [
-    'Flow',
-    'In: bought from pools. Out: sold to pools. Minted and burnt count too, the rest moved between holders. With an address as filter: received and sent.',
-  ],
-  ['unvalued', 'It moved while the NAV was missing, so that it has no value in dollars.'],
+  ['Volume', 'Dollars of the trades of the last 24 hours, as the relay adds them up: the same for every reader.'],
+  ['off NAV', 'A trade 500 basis points or more away from the NAV.'],
   ['–', 'Not known. It is never shown as 0.'],
 ] as const
 

@@ -24,8 +24,13 @@ export type BoardView = {
   readonly isWall: boolean
   /** The part that a narrow screen shows. */
   readonly tab: 'symbols' | 'tape'
+  /** The part of the tape that is shown. */
+  readonly show: TapeShow
 }
-export const sortKeys = ['symbol', 'nav', 'quote', 'basis', 'flow', 'updated'] as const
+/** Parts of the tape, in their order. */
+export const tapeShows = ['all', 'trades', 'moves', 'events', 'retracted'] as const
+export type TapeShow = (typeof tapeShows)[number]
+export const sortKeys = ['symbol', 'quote', 'change', 'basis', 'volume', 'nav'] as const
 export type SortKey = (typeof sortKeys)[number]
 
 export const emptyFilter: BoardFilter = { symbols: [], types: [], minValue: '', account: [] }
@@ -50,6 +55,7 @@ export function parseRoute(hash: string): BoardRoute {
       pins: list('pins'),
       isWall: parameters.has('wall'),
       tab: text('tab') === 'tape' ? 'tape' : 'symbols',
+      show: tapeShows.find((name) => name === text('show')) ?? 'all',
     },
   }
 }
@@ -80,6 +86,7 @@ export function formatRoute({ page, filter, view }: BoardRoute): string {
     ...given('pins', view.pins.join()),
     ...(view.isWall ? ['wall'] : []),
     ...given('tab', view.tab === 'tape' ? 'tape' : ''),
+    ...given('show', view.show === 'all' ? '' : view.show),
   ]
   return `#/${pathOf(page)}${query.length > 0 ? `?${query.join('&')}` : ''}`
 }

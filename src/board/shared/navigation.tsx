@@ -5,6 +5,8 @@ import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRo
 let depth = 0
 /** Whether the shown page was returned to, and not opened. */
 let isReturn = false
+/** Whether the page before is about to be shown: the browser does that later. */
+let isLeaving = false
 
 /** Notes which entry of the history is shown. An entry that has no number yet is a page that was just opened. */
 function noteEntry(): void {
@@ -20,6 +22,9 @@ export function beginNavigation(): void {
   depth = typeof known === 'number' ? known : 0
   history.replaceState({ depth }, '')
   addEventListener('hashchange', noteEntry)
+  addEventListener('popstate', () => {
+    isLeaving = false
+  })
 }
 
 export const wasReturnedTo = (): boolean => isReturn
@@ -52,7 +57,9 @@ export const replacePage = (page: BoardRoute['page']): void => changeRoute({ pag
 
 /** Returns to the page before this one. A page that was opened by a link from elsewhere has none: then this one is shown. */
 export function closePage(otherwise: BoardRoute['page']): void {
-  if (depth > 0) history.back()
+  if (isLeaving) return
+  isLeaving = depth > 0
+  if (isLeaving) history.back()
   else replacePage(otherwise)
 }
 
@@ -62,10 +69,10 @@ export function leaveWall(): void {
   changeRoute({ view: { ...readRoute().view, isWall: false, layout: 'table' } }, search.size > 0 ? `?${search}` : '')
 }
 
-/** A page is shown beside the tape; on a narrow screen, in place of it. The sheet of a fact is over both. */
+/** A page is shown beside the tape; on a narrow screen, in place of it. The sheet of a fact is over both. Only the list is searched. */
 function pageHash(page: BoardRoute['page']): string {
   const { filter, view } = parseRoute(location.hash)
-  return formatRoute({ filter, page, view: page.name === 'fact' ? view : { ...view, tab: 'symbols' } })
+  return formatRoute({ filter, page, view: page.name === 'fact' ? view : { ...view, tab: 'symbols', search: '' } })
 }
 
 /** Whether a click on a row opens its page here. With a modifier or another button it does not, nor does the end of a selection. */
@@ -79,10 +86,11 @@ type LinkProps = {
   readonly children: ComponentChildren
   readonly class?: string
   readonly title?: string | undefined
+  readonly source?: string | null
 }
 
-export const PageLink = ({ page, children, class: name, title }: LinkProps) => (
-  <a href={pageHash(page)} class={name} title={title}>
+export const PageLink = ({ page, children, class: name, title, source }: LinkProps) => (
+  <a href={pageHash(page)} class={name} title={title} data-source={source ?? undefined}>
     {children}
   </a>
 )

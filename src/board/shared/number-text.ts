@@ -23,6 +23,16 @@ export const formatPrice = (text: string | null): string => formatDecimal(text, 
 /** Formats an amount with the decimals that it has, at most four. */
 export const formatAmount = (text: string | null): string => formatDecimal(text, Math.min(4, text?.split('.')[1]?.length ?? 0))
 
+const DIGITS = 4
+
+/** Formats an amount of tokens with its first digits: `12,345`, `123.5`, `0.0123`, `< 0.0001`. */
+export function formatTokens(text: string): string {
+  const [whole = '', fraction = ''] = text.replace('-', '').split('.')
+  if (whole === '0' && /^0{4}/.test(fraction) && /[1-9]/.test(fraction)) return '< 0.0001'
+  const places = whole === '0' ? DIGITS : Math.max(0, DIGITS - whole.length)
+  return formatDecimal(text, Math.min(places, fraction.length))
+}
+
 /** Formats a quantity, which below a thousand keeps what is after its point. */
 export const formatQuantity = (quantity: number): string =>
   quantity >= 1_000 ? formatCount(quantity) : formatAmount(quantity.toFixed(PLACES_BOUND).replace(/\.?0+$/, ''))
@@ -38,10 +48,10 @@ export function formatMoney(dollars: number): string {
   return `$${(size / divisor).toFixed(places)}${unit}`
 }
 
-/** Formats dollars with `+` or a true minus. The text `$0` has no sign. */
-export function formatSignedMoney(dollars: number): string {
-  const text = formatMoney(dollars)
-  return text === '$0' ? text : `${dollars < 0 ? '−' : '+'}${text}`
+/** Formats a change in percent with its sign. */
+export function formatPercent(percent: number): string {
+  const text = Math.abs(percent).toFixed(2)
+  return `${text === '0.00' ? '' : percent > 0 ? '+' : '−'}${text} %`
 }
 
 export function formatBps(bps: string): string {

@@ -27,6 +27,12 @@ export const pausedText = ({ paused }: StockState): string | null =>
 export const warningsText = ({ token_warnings }: StockState): string | null =>
   token_warnings.length === 0 ? null : `check the address: ${token_warnings.map((word) => word.replaceAll('_', ' ')).join(', ')}`
 
+/** Says on which side of the NAV the price is. Against a NAV that is held it only drifts. */
+export function basisSide({ kind, bps }: { readonly kind: 'premium' | 'drift'; readonly bps: string }): string {
+  if (kind === 'drift') return kind
+  return Number(bps) > 0 ? 'over NAV' : Number(bps) < 0 ? 'under NAV' : 'at NAV'
+}
+
 /** A row of the list as a sentence, for screen readers. */
 export function stockSentence(stock: StockState, nowMs: number): string {
   const { nav, quote, session } = stock

@@ -1,19 +1,17 @@
 import { type Book, premium, type StockState } from '../../sdk/client/index.ts'
-import { type Flow, netOf } from '../chart/flow.ts'
+import type { DayBars } from '../feed/day-bars.ts'
 import type { BoardView, SortKey } from '../shared/board-route.ts'
 import { nameOf } from '../shared/stock-texts.ts'
 
-export type SymbolFigures = { readonly flows: ReadonlyMap<string, Flow>; readonly lastUpdates: ReadonlyMap<string, string> }
-
 /** Returns the stocks that match the search: pinned ones first, then by the sort key. Stocks without a value are always last. */
-export function orderSymbols(stocks: readonly StockState[], view: BoardView, figures: SymbolFigures): StockState[] {
+export function orderSymbols(stocks: readonly StockState[], view: BoardView, day: Figures, nowMs: number): StockState[] {
   const wanted = view.search.trim().toLowerCase()
   const pins = new Set(view.pins)
   const readValue = readers[view.sort]
   const sign = view.isDescending ? -1 : 1
   return stocks
     .filter((stock) => wanted === '' || matches(stock, wanted))
-    .map((stock) => ({ stock, value: readValue(stock, figures), isPinned: pins.has(stock.symbol) }))
+    .map((stock) => ({ stock, value: readValue(stock, day, nowMs), isPinned: pins.has(stock.symbol) }))
     .sort(
       (a, b) =>
         Number(b.isPinned) - Number(a.isPinned) ||
@@ -46,16 +44,15 @@ const matches = (stock: StockState, wanted: string): boolean =>
 type Value = number | string | null
 const numberOf = (text: string | null | undefined): number | null => (text == null ? null : Number(text))
 
-const readers: Readonly<Record<SortKey, (stock: StockState, figures: SymbolFigures) => Value>> = {
+type Figures = Pick<DayBars, 'of'>
+
+const readers: Readonly<Record<SortKey, (stock: StockState, day: Figures, nowMs: number) => Value>> = {
   symbol: ({ symbol }) => symbol,
   nav: ({ nav }) => numberOf(nav.price),
   quote: ({ quote }) => numberOf(quote?.price),
   basis: (stock) => numberOf(premium(stock)?.bps),
-  flow: ({ address }, { flows }) => {
-    const flow = flows.get(address)
-    return flow ? netOf(flow) : null
-  },
-  updated: ({ address }, { lastUpdates }) => lastUpdates.get(address) ?? null,
+  change: (stock, day, nowMs) => day.of(stock, nowMs).change?.percent ?? null,
+  volume: (stock, day, nowMs) => day.of(stock, nowMs).volume,
 }
 
 function compare(a: Value, b: Value): number {

@@ -1,19 +1,20 @@
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
 import { premium, type StockState } from '../../sdk/client/index.ts'
-import { type Flow, netOf } from '../chart/flow.ts'
-import type { BoardFeed } from '../feed/board-feed.ts'
-import {
-  formatBps,
-  formatCount,
-  formatMoney,
-  formatPrice,
-  formatQuantity,
-  formatSignedMoney,
-  UNKNOWN,
-} from '../shared/number-text.ts'
+import type { DayFigures } from '../feed/day-bars.ts'
+import { formatBps, formatCount, formatMoney, formatPercent, formatPrice, formatQuantity, UNKNOWN } from '../shared/number-text.ts'
 import { basisWords, navStateOf, navWords, quoteStateWords, venueWords } from '../shared/state-words.ts'
-import { isHeld, multiplierText, nameOf, navAgeText, pausedText, scheduledText, warningsText } from '../shared/stock-texts.ts'
+import {
+  basisSide,
+  isHeld,
+  multiplierText,
+  nameOf,
+  navAgeText,
+  pausedText,
+  scheduledText,
+  warningsText,
+} from '../shared/stock-texts.ts'
+import { formatMoment } from '../shared/time-text.ts'
 
 export type StockProps = { readonly stock: StockState; readonly nowMs: number }
 
@@ -57,16 +58,17 @@ type CellProps = {
   readonly look?: string
   readonly title?: string
   readonly state?: string
+  readonly kind?: string
 }
 
-export const Cell = ({ field, children, words, look = '', title, state }: CellProps) => (
-  <span class="cell" data-field={field} data-state={state} title={title}>
+const Cell = ({ field, children, words, look = '', title, state, kind }: CellProps) => (
+  <span class="cell" data-field={field} data-state={state} data-kind={kind} title={title}>
     <span class={`figure ${look}`}>{children}</span>
     <span class="second">{words}</span>
   </span>
 )
 
-export const EmptyCell = ({ field, words }: Pick<CellProps, 'field' | 'words'>) => (
+const EmptyCell = ({ field, words }: Pick<CellProps, 'field' | 'words'>) => (
   <Cell field={field} words={words} look="faint">
     {UNKNOWN}
   </Cell>
@@ -77,9 +79,14 @@ export function NavCell({ stock, nowMs }: StockProps) {
   const words = navWords(nav, session, nowMs)
   const title = nav.price === null ? words : `${nav.price} USD, ${words}`
   return (
-    <Cell field="nav" state={navStateOf(nav)} title={title} words={words} look={isHeld(stock) ? 'held' : ''}>
+    <Cell
+      field="nav"
+      state={navStateOf(nav)}
+      title={title}
+      words={navStateOf(nav) === 'fresh' ? `${words} · ${navAgeText(stock, nowMs)}` : words}
+      look={isHeld(stock) ? 'held' : ''}
+    >
       <Flash value={nav.price}>{formatPrice(nav.price)}</Flash>
-      <small class="age">{nav.price !== null && navAgeText(stock, nowMs)}</small>
     </Cell>
   )
 }
@@ -101,12 +108,12 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
 /** Shows the direction by a sign and an arrow, for readers who do not see colours. */
 export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
   const basis = premium(stock)
-  if (!stock.quote || !basis) return <EmptyCell field="basis" words="no basis" />
+  if (!stock.quote || !basis) return <EmptyCell field="basis" words="no premium" />
   const size = Number(basis.bps)
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
   const title = basisWords(basis.kind, stock.quote.venue)
   return (
-    <Cell field="basis" title={title} words={basis.kind} look={basis.kind === 'drift' ? 'held' : side}>
+    <Cell field="basis" kind={basis.kind} title={title} words={basisSide(basis)} look={basis.kind === 'drift' ? 'held' : side}>
       {formatBps(basis.bps)}
       <i class="arrow" aria-hidden="true">
         {arrow}
@@ -115,27 +122,24 @@ export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
   )
 }
 
-type FlowCellProps = { readonly flow: Flow | undefined; readonly feed: BoardFeed }
+type DayProps = StockProps & { readonly day: DayFigures }
 
-export function FlowCell({ flow, feed }: FlowCellProps) {
-  const { minValue, account, types } = feed.filter
-  const isPartial = minValue !== '' || account.length > 0 || types.length > 0
-  if (!['transfer', 'mint', 'burn'].some((type) => feed.lists(type))) return <EmptyCell field="flow" words="not selected" />
-  if (!flow) return <EmptyCell field="flow" words={isPartial ? 'none selected' : 'no movement'} />
-  const isValued = flow.in + flow.out + flow.minted + flow.burnt + flow.moved > 0
-  const unvalued = `${formatCount(flow.unvalued)} unvalued`
-  if (!isValued && flow.unvalued > 0) return <EmptyCell field="flow" words={unvalued} />
-  const net = formatSignedMoney(netOf(flow))
-  const sums = (['in', 'out', 'minted', 'burnt', 'moved'] as const).map((name) => `${name} ${formatMoney(flow[name])}`)
-  const rest = flow.unvalued > 0 ? `, ${formatCount(flow.unvalued)} movements without a value` : ''
+export function ChangeCell({ day: { change }, nowMs }: DayProps) {
+  if (change === null) return <EmptyCell field="change" words="no trades" />
+  const text = formatPercent(change.percent)
+  const since = `since ${formatMoment(new Date(change.sinceMs).toISOString(), nowMs)}`
   return (
-    <Cell
-      field="flow"
-      title={`${isPartial ? 'of what is selected: ' : ''}${sums.join(', ')}${rest}`}
-      words={flow.unvalued > 0 ? unvalued : `${formatMoney(flow.moved)} moved`}
-      look={net.startsWith('+') ? 'up' : net.startsWith('−') ? 'down' : ''}
-    >
-      {net}
+    <Cell field="change" words={since} look={text.startsWith('+') ? 'up' : text.startsWith('−') ? 'down' : ''}>
+      {text}
+    </Cell>
+  )
+}
+
+export function VolumeCell({ day: { volume, trades } }: DayProps) {
+  if (trades === 0) return <EmptyCell field="volume" words="no trades" />
+  return (
+    <Cell field="volume" words={trades === 1 ? '1 trade' : `${formatCount(trades)} trades`} title={`$${formatCount(volume)}`}>
+      {formatMoney(volume)}
     </Cell>
   )
 }

@@ -1,14 +1,12 @@
 import type { ComponentType } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { premium, type Update } from '../../sdk/client/index.ts'
-import type { Flow, FlowSpan } from '../chart/flow.ts'
-import { FlowChart } from '../chart/flow-chart.tsx'
-import { PriceChart } from '../chart/price-chart.tsx'
+import type { ChartProps } from '../chart/candle-chart.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { marksOf, pointsOf, stretchesOf, useHistory } from '../feed/symbol-history.ts'
+import { useHistory } from '../feed/symbol-history.ts'
 import { HexLink } from '../shared/hex-link.tsx'
 import { BackLink, openPage } from '../shared/navigation.tsx'
-import { formatDecimal, formatPrice, shortHex, UNKNOWN } from '../shared/number-text.ts'
+import { formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import { basisWords, type LineStage, stageWords } from '../shared/state-words.ts'
 import { multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
@@ -17,9 +15,9 @@ import type { TapeLine } from '../tape/tape-lines.ts'
 import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
 import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 
-type PageProps = StockProps & { readonly feed: BoardFeed; readonly flow: Flow | undefined; readonly flowSpan: FlowSpan }
+type PageProps = StockProps & { readonly feed: BoardFeed }
 
-export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
+export function SymbolPage({ stock, feed, nowMs }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
   const basis = premium(stock)
   return (
@@ -27,32 +25,11 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
       <SymbolHead stock={stock} nowMs={nowMs} />
       <p class="note">
         {basis && stock.quote
-          ? `Basis ${basisWords(basis.kind, stock.quote.venue)}.`
-          : 'Without a NAV or a price there is no basis.'}{' '}
+          ? `Premium ${basisWords(basis.kind, stock.quote.venue)}.`
+          : 'Without a NAV or a price there is no premium.'}{' '}
         Neither is a price at which anyone can trade.
       </p>
-      <section aria-label="NAV and price on the chain">
-        <p class="legend">
-          <span class="legend-nav">NAV {formatPrice(stock.nav.price)}</span>
-          <span class="legend-quote">On chain {formatPrice(stock.quote?.price ?? null)}</span>
-          <span class="legend-closed">market closed</span>
-          <span class="legend-held">NAV held</span>
-          <span class="legend-mark">multiplier or pause</span>
-        </p>
-        <PriceChart
-          {...pointsOf(readings, feed, stock)}
-          stretches={stretchesOf(readings, events, nowMs)}
-          marks={marksOf(events)}
-          nowMs={nowMs}
-          isLive={feed.state?.phase === 'live'}
-        />
-      </section>
-      <section aria-label="Flow by minute">
-        <h2>
-          Flow <small>{flowSpan.words}, by minute: in and minted above, out and burnt below</small>
-        </h2>
-        <FlowChart flow={flow} minutesRead={flowSpan.minutes} />
-      </section>
+      <LazyChart {...{ stock, feed, readings, events, nowMs }} />
       <Timeline stock={stock} events={events} nowMs={nowMs} />
       <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
@@ -63,10 +40,30 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
   )
 }
 
+/** Loads the code of the chart when a symbol is opened. Without a connection, once the relay answers. */
+function LazyChart(props: ChartProps) {
+  const [chart, setChart] = useState<{ readonly View: ComponentType<ChartProps> } | 'failed' | null>(null)
+  const isLive = props.feed.state?.phase === 'live'
+  const [attempt, setAttempt] = useState(0)
+  useEffect(() => {
+    if (isLive && chart === 'failed') setAttempt(attempt + 1)
+  }, [isLive])
+  useEffect(() => {
+    import('../chart/candle-chart.tsx').then(
+      ({ CandleChart: View }) => setChart({ View }),
+      () => setChart('failed'),
+    )
+  }, [attempt])
+  if (chart !== null && chart !== 'failed') return <chart.View {...props} />
+  // A newer relay may lack the file that a page from before its update asks for.
+  const failure = isLive ? 'The chart could not be loaded: load the page again.' : 'The chart is drawn once the relay answers.'
+  return <p class="chart cursor-text">{chart === 'failed' && failure}</p>
+}
+
 const figures: readonly (readonly [title: string, Cell: ComponentType<StockProps>])[] = [
   ['NAV', NavCell],
-  ['On chain', QuoteCell],
-  ['Basis', BasisCell],
+  ['Price', QuoteCell],
+  ['Premium bps', BasisCell],
   ['Supply', SupplyCell],
 ]
 

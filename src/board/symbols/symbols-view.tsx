@@ -1,28 +1,23 @@
 import type { ComponentType } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import type { StockState } from '../../sdk/client/index.ts'
-import type { Flow, FlowSpan } from '../chart/flow.ts'
-import { Sparkline } from '../chart/sparkline.tsx'
+import { Sparkline, scaleOf } from '../chart/sparkline.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
+import type { DayFigures } from '../feed/day-bars.ts'
 import { type BoardView, emptyFilter, filterParameters, sortKeys, toggled } from '../shared/board-route.ts'
 import { changeFilter, changeView, openPage, opensHere, PageLink } from '../shared/navigation.tsx'
 import { keepPageKey } from '../shared/page-key.ts'
 import { stockSentence } from '../shared/stock-texts.ts'
-import { formatAge } from '../shared/time-text.ts'
 import { orderSymbols, wallPageOf } from './shown-symbols.ts'
-import { BasisCell, Cell, EmptyCell, FlowCell, NameCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
+import { BasisCell, ChangeCell, NameCell, NavCell, QuoteCell, type StockProps, VolumeCell } from './symbol-cells.tsx'
 
 /** Limit on the symbols drawn; a search finds the others. */
 const SHOWN_BOUND = 300
-/** Interval at which a small chart extends to the present if its prices do not change. */
-const TREND_STEP_MS = 10_000
 
 export type SymbolsProps = {
   readonly feed: BoardFeed
   readonly view: BoardView
-  readonly flows: ReadonlyMap<string, Flow>
-  readonly flowSpan: FlowSpan
   readonly nowMs: number
   readonly selected: string | null
 }
@@ -30,28 +25,28 @@ export type SymbolsProps = {
 type EntryProps = StockProps & {
   readonly feed: BoardFeed
   readonly view: BoardView
-  readonly flow: Flow | undefined
-  readonly updated: string | undefined
+  readonly day: DayFigures
+  /** Height of the small charts: how far a price of the day is from its first one, of the stock that moved most. */
+  readonly scale: number
   readonly isSelected: boolean
 }
 
 /** The columns after the symbol. A column whose name is a sort key can be sorted. */
 const columns: readonly { readonly title: string; readonly name: string; readonly View: ComponentType<EntryProps> }[] = [
-  { title: 'NAV', name: 'nav', View: NavCell },
-  { title: 'On chain', name: 'quote', View: QuoteCell },
-  { title: 'Basis bps', name: 'basis', View: BasisCell },
-  { title: 'Trend', name: 'trend', View: TrendCell },
-  { title: 'Flow', name: 'flow', View: FlowCell },
-  { title: 'Supply', name: 'supply', View: SupplyCell },
-  { title: 'Updated', name: 'updated', View: UpdatedCell },
+  { title: 'Price $', name: 'quote', View: QuoteCell },
+  { title: 'Change', name: 'change', View: ChangeCell },
+  { title: 'Premium bps', name: 'basis', View: BasisCell },
+  { title: 'Day', name: 'trend', View: TrendCell },
+  { title: 'Volume 24 h', name: 'volume', View: VolumeCell },
+  { title: 'NAV $', name: 'nav', View: NavCell },
 ]
 
 export function SymbolsView(props: SymbolsProps) {
-  const { feed, view, flows, nowMs, selected } = props
+  const { feed, view, nowMs, selected } = props
   const all = feed.book.all()
   // Rows change places at most once a second, so that a reader can follow and a long list is rarely sorted.
   const order = useMemo(
-    () => orderSymbols(all, view, { flows, lastUpdates: feed.lastUpdates }).map(({ address }) => address),
+    () => orderSymbols(all, view, feed.day, nowMs).map(({ address }) => address),
     [feed, view, nowMs, all.length],
   )
   const list = useRef<HTMLDivElement>(null)
@@ -60,14 +55,10 @@ export function SymbolsView(props: SymbolsProps) {
   const states = new Map(all.map((stock) => [stock.address, stock]))
   const shown = order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND).flatMap((address) => states.get(address) ?? [])
   if (shown.length === 0) return <EmptySymbols {...props} />
-  const rows = shown.map((stock) => (
-    <SymbolEntry
-      key={stock.address}
-      {...{ stock, feed, view, nowMs }}
-      flow={flows.get(stock.address)}
-      updated={feed.lastUpdates.get(stock.address)}
-      isSelected={selected === stock.symbol}
-    />
+  const days = shown.map((stock) => ({ stock, day: feed.day.of(stock, nowMs) }))
+  const scale = scaleOf(days.map(({ day }) => day))
+  const rows = days.map(({ stock, day }) => (
+    <SymbolEntry key={stock.address} {...{ stock, day, feed, view, nowMs, scale }} isSelected={selected === stock.symbol} />
   ))
   const rest = page ? 0 : order.length - shown.length
   return (
@@ -119,7 +110,7 @@ function EmptySymbols(props: SymbolsProps) {
 }
 
 /** Says why there is nothing to see, and what the reader can do. */
-function RefusedCard({ feed: { filter, failure, needsKey } }: Pick<SymbolsProps, 'feed'>) {
+export function RefusedCard({ feed: { filter, failure, needsKey } }: Pick<SymbolsProps, 'feed'>) {
   const [isForgotten, setForgotten] = useState(false)
   const useKey = (event: Event & { readonly currentTarget: HTMLFormElement }) => {
     event.preventDefault()
@@ -150,7 +141,7 @@ function RefusedCard({ feed: { filter, failure, needsKey } }: Pick<SymbolsProps,
   )
 }
 
-function SymbolHeads({ view, flowSpan }: SymbolsProps) {
+function SymbolHeads({ view }: SymbolsProps) {
   return (
     <thead>
       <tr>
@@ -168,7 +159,6 @@ function SymbolHeads({ view, flowSpan }: SymbolsProps) {
                   onClick={() => changeView({ sort, isDescending: isSorted ? !view.isDescending : sort !== 'symbol' })}
                 >
                   {title}
-                  {name === 'flow' && <small> {flowSpan.words}</small>}
                   <i aria-hidden="true">{isSorted ? (view.isDescending ? ' ↓' : ' ↑') : ''}</i>
                 </button>
               )}
@@ -206,19 +196,8 @@ function SymbolRow(props: EntryProps) {
   )
 }
 
-function TrendCell({ stock, feed, nowMs }: EntryProps) {
-  const { nav, quote } = feed.prices.of(stock)
-  const untilMs = Math.floor(nowMs / TREND_STEP_MS) * TREND_STEP_MS
-  return <Sparkline {...{ nav, quote, untilMs }} pointCount={nav.length + quote.length} />
-}
-
-function UpdatedCell({ updated, nowMs }: EntryProps) {
-  if (updated === undefined) return <EmptyCell field="updated" words="none read" />
-  return (
-    <Cell field="updated" words="ago" look="faint">
-      {formatAge(nowMs - Date.parse(updated))}
-    </Cell>
-  )
+function TrendCell({ day: { closes }, scale }: EntryProps) {
+  return <Sparkline closes={closes} scale={scale} />
 }
 
 function SymbolTile(props: EntryProps) {

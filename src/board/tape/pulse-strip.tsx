@@ -1,5 +1,6 @@
 import type { ServiceStatus, Source } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
+import type { BoardRoute } from '../shared/board-route.ts'
 import { PageLink } from '../shared/navigation.tsx'
 import { formatShare } from '../shared/number-text.ts'
 import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
@@ -17,18 +18,18 @@ export function Strip({ feed, nowMs }: StripProps) {
   const source = state?.source ?? status?.source ?? null
   const lag = status?.lag_ms ?? null
   const isLive = state?.phase === 'live'
-  const trouble = connectionTrouble(feed) ?? sourceTrouble(feed, nowMs) ?? factTrouble(feed)
+  const trouble = connectionTrouble(feed) ?? sourceTrouble(feed, nowMs) ?? gapTrouble(feed, nowMs) ?? factTrouble(feed)
   return (
     <>
       <PageLink
         page={{ name: 'source' }}
         class={`pulse ${lookOf(isLive, source, trouble)}`}
-        title={source === null ? undefined : `${source}: ${sourceWords[source]}`}
+        source={source}
+        title={source === null ? undefined : sourceWords[source]}
       >
         <span class="pulse-dot" aria-hidden="true" />
         <b>{phaseWord(feed, source)}</b>
-        {isLive && source !== 'down' && <span>{source}</span>}
-        <span class="figure">{isLive && lag !== null && source !== 'down' ? formatDuration(lag) : ''}</span>
+        <span>{isLive && lag !== null && source !== 'down' ? `· ${formatDuration(lag)} behind` : ''}</span>
       </PageLink>
       <p class="tagline">{TAGLINE}</p>
       <SessionText feed={feed} nowMs={nowMs} />
@@ -39,16 +40,21 @@ export function Strip({ feed, nowMs }: StripProps) {
         {scoreText(status)}
       </p>
       <p class={`trouble ${trouble?.level ?? ''}`} role="status">
-        {trouble && <PageLink page={{ name: 'source' }}>{trouble.text}</PageLink>}
+        {trouble && <PageLink page={trouble.page ?? { name: 'source' }}>{trouble.text}</PageLink>}
+        {trouble?.dismiss && (
+          <button type="button" onClick={trouble.dismiss}>
+            Dismiss
+          </button>
+        )}
       </p>
     </>
   )
 }
 
 function phaseWord({ state, failure, interruptions }: BoardFeed, source: Source | null): string {
-  if (failure !== null) return 'refused'
-  if (state?.phase === 'live') return source === 'down' ? 'no source' : 'live'
-  return interruptions.length > 0 ? 'reconnecting' : 'connecting'
+  if (failure !== null) return 'Refused'
+  if (state?.phase === 'live') return source === 'down' ? 'No source' : 'Live'
+  return interruptions.length > 0 ? 'Reconnecting' : 'Connecting'
 }
 
 /** Returns the look of the dot: `good`, `fair` in trouble, `bad` or `off` without data, and empty before the stream begins. */
@@ -81,7 +87,14 @@ function scoreText(status: ServiceStatus | null): string {
   return `${formatShare(sealed, sealed + retracted)} came true${ahead} (${hours.length} h)`
 }
 
-type Trouble = { readonly level: 'bad' | 'fair'; readonly text: string }
+type Trouble = {
+  readonly level: 'bad' | 'fair'
+  readonly text: string
+  /** Page that says more, if it is not the one about the source. */
+  readonly page?: BoardRoute['page']
+  /** Takes the trouble out of the strip, if it stays there until a reader has seen it. */
+  readonly dismiss?: () => void
+}
 
 /** After this time without an answer, the page says so. */
 const PATIENCE_MS = 4_000
@@ -115,6 +128,13 @@ function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | n
     return { level: 'bad', text: `Source down${since}${reason}. Nothing new arrives; history and NAV still work` }
   if (source === 'poll') return { level: 'fair', text: `Polling instead of pushing${since}${reason}` }
   return source === 'sealed' ? { level: 'fair', text: `Only sealed blocks${since}${reason}` } : null
+}
+
+function gapTrouble(feed: BoardFeed, nowMs: number): Trouble | null {
+  if (feed.gap === null) return null
+  const { id, atMs } = feed.gap
+  const text = `Messages are missing at ${formatMoment(new Date(atMs).toISOString(), nowMs)}: what is known about them`
+  return { level: 'fair', text, page: { name: 'fact', key: id }, dismiss: () => feed.dismissGap() }
 }
 
 function factTrouble({ state, lines }: BoardFeed): Trouble | null {

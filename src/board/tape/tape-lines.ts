@@ -53,6 +53,10 @@ export class TapeLines {
     return numberOf(this.#lines.at(-1))
   }
 
+  get retractedCount(): number {
+    return this.#lines.filter(({ retraction }) => retraction !== null).length
+  }
+
   get hasRoom(): boolean {
     return this.#lines.length < HELD_BOUND
   }

@@ -1,15 +1,16 @@
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Head } from '../../sdk/client/index.ts'
+import type { Head, StockState } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
-import type { BoardFilter } from '../shared/board-route.ts'
-import { changeFilter, openPage } from '../shared/navigation.tsx'
+import { type BoardFilter, type TapeShow, tapeShows } from '../shared/board-route.ts'
+import { changeFilter, changeView, openPage } from '../shared/navigation.tsx'
 import { formatCount } from '../shared/number-text.ts'
 import { formatDuration, formatTapeTime } from '../shared/time-text.ts'
 import { FilterChips, FilterForm } from './filter-bar.tsx'
 import type { TapeLine } from './tape-lines.ts'
-import { lineRemark, lineSentence, lineText, stageOf } from './tape-texts.ts'
+import { linesOf, tapeTabs } from './tape-tabs.ts'
+import { lineRemark, lineSentence, lineText, shortRemark, stageOf, tintOf, weightOf } from './tape-texts.ts'
 
 const ROW_PX = 44
 /** Rows drawn beyond each edge, so that a quick scroll shows no empty space. */
@@ -21,21 +22,32 @@ type TapeProps = {
   readonly isPaused: boolean
   readonly onPause: (isPaused: boolean) => void
   readonly filter: BoardFilter
+  readonly show: TapeShow
+  /** The token whose page is shown, and whose lines alone are in the list. */
+  readonly only: Pick<StockState, 'address' | 'symbol'> | null
 }
 
-/** Another feed, which another filter has, is another tape: it begins at its newest line. */
-export const TapePanel = (props: TapeProps) => <Tape key={JSON.stringify(props.feed.filter)} {...props} />
+/** With another filter or for another token it is another tape, which begins at its newest line. */
+export const TapePanel = (props: TapeProps) => (
+  <Tape key={JSON.stringify([props.feed.filter, props.show, props.only?.address])} {...props} />
+)
 
 /** Shows the lines, newest on top. They do not move while they are paused, scrolled, or under the pointer or the focus. */
-function Tape({ feed, nowMs, isPaused, onPause, filter }: TapeProps) {
+function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps) {
   const [isFilterOpen, setFilterOpen] = useState(false)
   const scroller = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
   const [isUnderPointer, setUnderPointer] = useState(false)
   const [hasFocus, setFocus] = useState(false)
+  const [isOfAll, setOfAll] = useState(false)
   const isHeld = isPaused || top > 0 || isUnderPointer || hasFocus
-  const anchor = useAnchor(feed, isHeld)
+  const token = isOfAll ? null : only
+  const lines = linesOf(feed.lines.all, show, token?.address ?? null)
+  const shown = useHold(lines, isHeld)
+  const waiting = lines.length - shown.length
   feed.lines.isHeld = isHeld
+  // A pointer may lie anywhere: it does not silence the page for a reader who hears it.
+  feed.isSilent = isPaused || top > 0 || hasFocus
   const resume = () => {
     scroller.current?.scrollTo(0, 0)
     setTop(0)
@@ -49,13 +61,18 @@ function Tape({ feed, nowMs, isPaused, onPause, filter }: TapeProps) {
   return (
     <section class="tape" aria-label="Tape">
       <header class="tape-head">
-        <h2>Tape</h2>
+        <h2>Tape{token && ` · ${token.symbol}`}</h2>
         <span class="chips">
+          {token && (
+            <button type="button" class="chip" aria-label="Of all symbols" onClick={() => setOfAll(true)}>
+              All symbols
+            </button>
+          )}
           <FilterChips filter={filter} onMore={() => setFilterOpen(true)} />
         </span>
-        {(isPaused || top > 0 || feed.lines.newest > anchor) && (
+        {(isPaused || top > 0 || waiting > 0) && (
           <button type="button" class="waiting" onClick={resume}>
-            {feed.lines.newest > anchor ? `${formatCount(feed.lines.newest - anchor)} new ↑` : 'Newest ↑'}
+            {waiting > 0 ? `${formatCount(waiting)} new ↑` : 'Newest ↑'}
           </button>
         )}
         <button type="button" aria-expanded={isFilterOpen} onClick={() => setFilterOpen(!isFilterOpen)}>
@@ -65,6 +82,7 @@ function Tape({ feed, nowMs, isPaused, onPause, filter }: TapeProps) {
           {isPaused ? 'Resume' : 'Pause'}
         </button>
       </header>
+      <TapeTabs feed={feed} show={show} />
       {isFilterOpen && (
         <div class="filter-panel">
           <FilterForm filter={filter} onChange={apply} />
@@ -76,32 +94,44 @@ function Tape({ feed, nowMs, isPaused, onPause, filter }: TapeProps) {
         onPointerEnter={({ pointerType }) => setUnderPointer(pointerType === 'mouse')}
         onPointerLeave={() => setUnderPointer(false)}
         onFocusCapture={({ target }) => setFocus(target instanceof Element && target.matches('.line :focus-visible'))}
-        onBlurCapture={() => setFocus(false)}
+        // The next line that has the focus keeps the list as it is.
+        onBlurCapture={({ relatedTarget }) => setFocus(relatedTarget instanceof Element && relatedTarget.closest('.line') !== null)}
       >
-        <LineList {...{ feed, nowMs, scroller, anchor, top }} onScroll={setTop} />
+        <LineList {...{ feed, nowMs, scroller, shown, waiting, show, top }} onScroll={setTop} />
       </div>
     </section>
   )
 }
 
-type LineListProps = Pick<TapeProps, 'feed' | 'nowMs'> & {
+const TapeTabs = ({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) => (
+  <nav class="tape-tabs" aria-label="Parts of the tape">
+    {tapeShows.map((name) => (
+      <button type="button" key={name} aria-pressed={show === name} onClick={() => changeView({ show: name })}>
+        {tapeTabs[name].title}
+        {name === 'retracted' && <span class="figure">{` ${formatCount(feed.lines.retractedCount)}`}</span>}
+      </button>
+    ))}
+  </nav>
+)
+
+type LineListProps = Pick<TapeProps, 'feed' | 'nowMs' | 'show'> & {
   readonly scroller: RefObject<HTMLDivElement | null>
-  readonly anchor: number
+  /** The lines of the list, newest last. */
+  readonly shown: readonly TapeLine[]
+  readonly waiting: number
   readonly top: number
   readonly onScroll: (top: number) => void
 }
 
-function LineList({ feed, nowMs, scroller, anchor, top, onScroll }: LineListProps) {
-  const { lines } = feed
-  const first = lines.all[0]?.nth ?? 1
-  const count = lines.all.length === 0 ? 0 : anchor - first + 1
+function LineList({ feed, nowMs, scroller, shown, waiting, show, top, onScroll }: LineListProps) {
+  const count = shown.length
   const from = Math.max(0, Math.floor(top / ROW_PX) - MARGIN_ROWS)
   // The list is never higher than the window, so no row below this one is visible.
   const to = Math.min(count, Math.ceil((top + innerHeight) / ROW_PX) + MARGIN_ROWS)
   useEffect(() => {
-    if (to >= count - MARGIN_ROWS && count > 0) void feed.readOlder()
+    if (to >= count - MARGIN_ROWS && feed.lines.all.length > 0) void feed.readOlder()
   }, [feed, to, count])
-  const rows = Array.from({ length: Math.max(0, to - from) }, (_, index) => lines.at(anchor - from - index))
+  const rows = shown.slice(count - to, count - from).toReversed()
   return (
     <section
       class="tape-scroll"
@@ -113,36 +143,35 @@ function LineList({ feed, nowMs, scroller, anchor, top, onScroll }: LineListProp
       onScroll={({ currentTarget }) => onScroll(currentTarget.scrollTop)}
     >
       <ul class="tape-space" style={{ height: `${count * ROW_PX}px` }}>
-        {rows.map((line) => {
-          if (!line) return null
+        {rows.map((line, index) => {
           // Only sealed lines depend on the heads. The others receive none, so that a new head does not draw them again.
           const head = line.isSealed ? feed.head : null
-          return <TapeRow key={line.nth} top={(anchor - line.nth) * ROW_PX} {...{ line, head }} />
+          return <TapeRow key={line.nth} top={(from + index) * ROW_PX} {...{ line, head }} />
         })}
       </ul>
-      {count === 0 && <p class="empty">{emptyWords(feed, nowMs)}</p>}
+      {count === 0 && <p class="empty">{emptyWords(feed, show, waiting, nowMs)}</p>}
     </section>
   )
 }
 
-/** Returns the number of the line on top, which does not change while the list is held. */
-function useAnchor({ lines }: BoardFeed, isHeld: boolean): number {
-  const anchor = useRef<number | null>(null)
-  if (!isHeld) anchor.current = null
+/** Returns the lines of the list. While it is held, those that were in it when that began, and older ones. */
+function useHold(lines: readonly TapeLine[], isHeld: boolean): readonly TapeLine[] {
+  const held = useRef<{ readonly first: number; readonly nths: ReadonlySet<number> } | null>(null)
+  if (!isHeld) held.current = null
   // Without a line there is none to keep in its place.
-  else if (lines.all.length > 0) anchor.current ??= lines.newest
-  // Lines that were dropped from the list cannot be shown.
-  return Math.max(anchor.current ?? lines.newest, (lines.all[0]?.nth ?? 1) - 1)
+  else if (lines.length > 0) held.current ??= { first: lines[0]?.nth ?? 0, nths: new Set(lines.map(({ nth }) => nth)) }
+  if (held.current === null) return lines
+  const { first, nths } = held.current
+  return lines.filter(({ nth }) => nth < first || nths.has(nth))
 }
 
-function emptyWords(feed: BoardFeed, nowMs: number): string {
+function emptyWords(feed: BoardFeed, show: TapeShow, waiting: number, nowMs: number): string {
   const last = feed.lastUpdates.get('*')
-  if (feed.lines.all.length > 0)
-    return 'The page had to drop the lines shown here, because many newer ones arrived. Resume to see the newest.'
+  if (waiting > 0) return 'The page had to drop the lines shown here, because many newer ones arrived. Resume to see the newest.'
   if (feed.failure !== null) return 'The relay refuses this selection.'
   if (feed.state?.phase !== 'live') return 'Connecting …'
   const since = last === undefined ? '' : ` The last message arrived ${formatDuration(nowMs - Date.parse(last))} ago.`
-  return `Nothing yet. A quiet market is normal: a line appears when a token moves.${since}`
+  return `${tapeTabs[show].empty}${since}`
 }
 
 type RowProps = { readonly line: TapeLine; readonly top: number; readonly head: Head | null }
@@ -151,14 +180,15 @@ const TapeRow = memo(({ line, top, head }: RowProps) => {
   const { content } = line
   const { symbol, type, figure, value, detail } = lineText(line)
   const stage = stageOf(line, head)
-  const remark = lineRemark(line)
+  const remark = shortRemark(line)
   const isLate = 'late' in content && content.late === true
   return (
     <li
-      class={`line ${content.type === 'gap' || content.type === 'hole' ? 'is-gap' : ''}`}
+      class="line"
       style={{ transform: `translateY(${top}px)` }}
       data-line={line.id}
       data-stage={stage ?? undefined}
+      data-tint={tintOf(line) ?? undefined}
       data-late={isLate || undefined}
       data-amended={line.amended.length > 0 || undefined}
     >
@@ -170,27 +200,29 @@ const TapeRow = memo(({ line, top, head }: RowProps) => {
           <span class="line-symbol" dir="auto">
             {symbol === '*' ? '' : symbol}
           </span>
-          <span class="line-type">{type}</span>
-          <span class="line-figure">{figure}</span>
+          <span class={`line-type ${sideOf(line)}`}>{type}</span>
+          <span class={`line-value ${weightOf(line)}`}>{value || figure}</span>
         </span>
         <span class="line-row" aria-hidden="true">
-          <span class={`line-detail ${remark === null ? '' : 'attention'}`} title={remark ?? detail}>
-            {isLate && stage !== 'retracted' ? <LateMark detail={detail} /> : (remark ?? detail)}
+          <span class="line-detail" title={[lineRemark(line), detail].filter(Boolean).join(': ')}>
+            {isLate && stage !== 'retracted' && <LateClock />}
+            {remark !== null && <span class="attention">{remark} </span>}
+            {detail}
           </span>
-          <span class="line-value">{value}</span>
+          <span class="line-figure">{value && figure}</span>
         </span>
       </button>
     </li>
   )
 })
 
-/** Marks a late line with a small clock, which the title and the sentence of the line explain. */
-const LateMark = ({ detail }: { readonly detail: string }) => (
-  <>
-    <svg class="clock" viewBox="0 0 12 12" aria-hidden="true">
-      <circle cx="6" cy="6" r="5" />
-      <path d="M6 3v3l2 1.5" />
-    </svg>
-    late <span class="faint">{detail}</span>
-  </>
+/** The sign of a late line, which its title and its sentence explain. */
+const LateClock = () => (
+  <svg class="clock" viewBox="0 0 12 12" aria-hidden="true">
+    <circle cx="6" cy="6" r="5" />
+    <path d="M6 3v3l2 1.5" />
+  </svg>
 )
+
+const sideOf = ({ content }: TapeLine): string =>
+  content.type !== 'trade' || content.side === null ? '' : content.side === 'buy' ? 'up' : 'down'

@@ -1,6 +1,14 @@
 import type { Head } from '../../sdk/client/index.ts'
-import { formatAmount, formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
-import { type LineStage, reasonSentence, sessionWords, sourceWords, stageByHead, stageWords } from '../shared/state-words.ts'
+import { formatBps, formatDecimal, formatTokens, shortHex, UNKNOWN } from '../shared/number-text.ts'
+import {
+  type LineStage,
+  reasonSentence,
+  sessionWords,
+  sourceWords,
+  stageByHead,
+  stageWords,
+  venueWords,
+} from '../shared/state-words.ts'
 import { factorText } from '../shared/stock-texts.ts'
 import type { TapeLine } from './tape-lines.ts'
 
@@ -23,10 +31,11 @@ export function lineText({ content }: TapeLine): LineText {
       return { ...base, figure: amountText(content), value: valueText(content), detail: partiesOf(content) }
     case 'trade': {
       const { side, price, venue, basis_bps } = content
-      const at = price === null ? '' : ` at ${formatDecimal(price, 2)}`
-      const against = basis_bps === null ? '' : `, ${formatDecimal(basis_bps, 1)} bps`
+      const at = price === null ? '' : `at ${formatDecimal(price, 2)}`
+      const against = basis_bps === null ? '' : `${formatBps(basis_bps)} bps`
       const value = `${formatDecimal(content.currency_amount, 2)} ${venue.currency.symbol}`
-      return { ...base, figure: amountText(content), value, detail: `${side ?? 'swap'}${at}${against}` }
+      const detail = [at, against, venueWords(venue)].filter(Boolean).join(' · ')
+      return { ...base, type: side ?? 'swap', figure: amountText(content), value, detail }
     }
     case 'approval':
       return { ...base, figure: amountText(content), detail: `${shortHex(content.owner)} → ${shortHex(content.spender)}` }
@@ -76,7 +85,7 @@ export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap
 }
 
 const amountText = ({ amount, raw }: { readonly amount: string | null; readonly raw: string }): string =>
-  amount === null ? `${raw} raw` : formatAmount(amount)
+  amount === null ? `${raw} raw` : formatTokens(amount)
 
 /** Formats a value. A value below half a cent is not shown as 0. */
 function valueText({ reference_value, raw }: { readonly reference_value: string | null; readonly raw: string }): string {
@@ -105,12 +114,42 @@ const retractWords = {
   replaced: 'sealed under another key',
 } as const
 
+/** A trade so far from the NAV is marked. */
+const OFF_NAV_BPS = 500
+
+const isOffNav = ({ content }: TapeLine): boolean => content.type === 'trade' && Math.abs(Number(content.basis_bps)) >= OFF_NAV_BPS
+
 /** Says what is unusual about a line, besides its stage. */
-export function lineRemark({ content, retraction, amended }: TapeLine): string | null {
+export function lineRemark(line: TapeLine): string | null {
+  const { content, retraction, amended } = line
   if (retraction) return retractWords[retraction.reason]
   if (amended.length > 0) return `amended: ${[...new Set(amended)].join(', ')}`
   if ('late' in content && content.late) return 'late: first published when its block was already sealed'
-  return null
+  return isOffNav(line) ? 'far from the NAV' : null
+}
+
+/** Says it in one or two words, for a line that has no room for more. */
+export function shortRemark(line: TapeLine): string | null {
+  const { content, retraction, amended } = line
+  if (retraction) return retraction.reason.replace('_', ' ')
+  if (amended.length > 0) return 'amended'
+  if ('late' in content && content.late) return 'late'
+  return isOffNav(line) ? 'off NAV' : null
+}
+
+/** Returns the tint of a line that a reader must not overlook. */
+export function tintOf({ content: { type }, retraction }: TapeLine): 'attention' | 'bad' | null {
+  if (retraction !== null || type === 'seize') return 'bad'
+  return ['multiplier', 'pause', 'action', 'gap', 'hole'].includes(type) ? 'attention' : null
+}
+
+/** Values from which a line is printed bold, and below which it is printed soft, in dollars. */
+const [HEAVY_USD, LIGHT_USD] = [10_000, 1]
+
+export function weightOf({ content }: TapeLine): 'heavy' | 'light' | '' {
+  if (!('reference_value' in content)) return ''
+  const dollars = Number(content.type === 'trade' ? content.currency_amount : content.reference_value)
+  return dollars >= HEAVY_USD ? 'heavy' : dollars < LIGHT_USD ? 'light' : ''
 }
 
 /** Describes a line in one sentence, for screen readers. */

@@ -67,7 +67,7 @@ it.for([
     await page.goto(`${relay.url}/${path}`)
     await waitForLive(page)
     await page
-      .locator(path.includes('fact') ? '.life li' : path.includes('AAPLc') ? '.u-wrap' : 'main')
+      .locator(path.includes('fact') ? '.life li' : path.includes('AAPLc') ? '.chart canvas' : 'main')
       .first()
       .waitFor()
     await check(path)

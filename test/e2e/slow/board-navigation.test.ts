@@ -1,8 +1,8 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { apiKey } from '../../support/api-keys.ts'
-import { buildBoard, openBoard, openBoardStack, shownLines, waitForLive } from '../../support/board-page.ts'
-import { openTestStack, transfer } from '../../support/test-stack.ts'
+import { buildBoard, openBoard, openBoardStack, shownLines, waitForLive, waitForPendingLogs } from '../../support/board-page.ts'
+import { openDevnet, openRelayFor, openTestStack, transfer } from '../../support/test-stack.ts'
 import { openChromium } from './chromium-readers.ts'
 import { TEST_TIMEOUT_MS } from './deployed-relay.ts'
 
@@ -109,6 +109,23 @@ describe('a page', () => {
   })
 })
 
+it('a sheet that is closed twice at once leaves the board open', async (test) => {
+  const { page, relay } = await openBoardStack(test, browser)
+  const link = `${relay.url}/#/fact/x`
+  await page.goto('about:blank')
+  await page.goto(link)
+  await page.reload()
+  const sheet = page.getByRole('dialog')
+  await sheet.waitFor()
+  await page.evaluate("location.hash = '#/AAPLc'")
+  await heading(page, 'AAPLc')
+  for (let nth = 0; nth < 2; nth += 1)
+    await page.evaluate(`for (let time = 0; time < 2; time += 1)
+    document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }))`)
+  await drawn(page)
+  expect(page.url()).toContain(relay.url)
+})
+
 describe('the keys', () => {
   it('j and k lead from symbol to symbol, and Enter opens only what the list shows as selected', async (test) => {
     const { page } = await openBoardStack(test, browser, { path: '/#/AAPLc' })
@@ -121,6 +138,14 @@ describe('the keys', () => {
     await page.keyboard.press('k')
     await drawn(page)
     expect(hashOf(page)).toBe('#/AAPLc')
+  })
+
+  it('lead on from a page by whatever name it was opened, and none that is pressed quickly is lost', async (test) => {
+    const { page } = await openBoardStack(test, browser, { path: '/#/amzn' })
+    await heading(page, 'AMZNc')
+    await page.evaluate(`for (let nth = 0; nth < 2; nth += 1)
+      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'j', bubbles: true }))`)
+    await heading(page, 'CRCLc')
   })
 
   it('never select a row under the head of the table, and a pinned one stays in view', async (test) => {
@@ -179,6 +204,34 @@ describe('the search', () => {
     await page.getByRole('list', { name: 'Symbols found' }).getByRole('link').click()
     await heading(page, 'NVDAc')
     expect(await page.getByLabel('Search symbols').inputValue()).toBe('')
+    expect(hashOf(page)).toBe('#/NVDAc')
+  })
+
+  it('opens a result that is clicked where a browser takes the focus from the field', async (test) => {
+    const { page } = await openBoardStack(test, browser)
+    await page.getByLabel('Search symbols').fill('nvid')
+    const box = await boxOf(page.getByRole('list', { name: 'Symbols found' }).getByRole('link'))
+    await page.mouse.move(box.x + 20, box.y + 10)
+    // Safari gives the focus to no link.
+    await page.evaluate("addEventListener('mousedown', (event) => event.defaultPrevented || document.activeElement.blur())")
+    await page.mouse.down()
+    await drawn(page)
+    await page.mouse.up()
+    await heading(page, 'NVDAc')
+  })
+
+  it('leaves Enter and Esc to the choice of letters, and to a result with the focus', async (test) => {
+    const { page } = await openBoardStack(test, browser, { path: '/#/AAPLc' })
+    await page.getByLabel('Search symbols').fill('nvid')
+    await page.evaluate(`document.activeElement.dispatchEvent(
+      new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true }))`)
+    await drawn(page)
+    expect(hashOf(page)).toBe('#/AAPLc')
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Escape')
+    await drawn(page)
+    expect(hashOf(page)).toBe('#/AAPLc')
+    expect(await page.getByLabel('Search symbols').inputValue()).toBe('')
   })
 })
 
@@ -217,6 +270,75 @@ describe('the tape', () => {
     expect(await page.locator('[aria-live]').textContent()).not.toContain('TSLAc')
   })
 
+  it('stays held while the focus moves from line to line', async (test) => {
+    const stack = await openBoardStack(test, browser)
+    const { page } = stack
+    transfer(stack, 'AAPLc', 3)
+    await page.locator('[data-stage]').nth(2).waitFor()
+    const before = (await shownLines(page)).map(({ id }) => id)
+    await page.locator('[data-tape]').focus()
+    await page.keyboard.press('Tab')
+    // More lines than the window shows.
+    transfer(stack, 'TSLAc', 60)
+    await page.getByRole('button', { name: '60 new' }).waitFor()
+    await page.keyboard.press('Tab')
+    await drawn(page)
+    expect(await page.evaluate("document.activeElement.closest('[data-line]')?.dataset.line ?? null")).toBe(before[1])
+    expect((await shownLines(page)).map(({ id }) => id)).toEqual(before)
+  })
+
+  it('goes on under the pointer on a wall, which has no button to continue', async (test) => {
+    const stack = await openBoardStack(test, browser, { path: '/?wall', viewport: { width: 1_920, height: 1_080 } })
+    const box = await boxOf(stack.page.locator('[data-tape]'))
+    await stack.page.mouse.move(box.x + 50, box.y + 100)
+    transfer(stack)
+    await stack.page.locator('[data-stage]').first().waitFor()
+    transfer(stack, 'TSLAc')
+    await expect.poll(async () => (await shownLines(stack.page))[0]?.text).toContain('TSLAc')
+  })
+
+  it('of a symbol has its lines alone, and of all symbols on demand', async (test) => {
+    const stack = await openBoardStack(test, browser, { path: '/#/AAPLc?types=transfer' })
+    const { page } = stack
+    for (const symbol of ['TSLAc', 'AAPLc', 'NVDAc']) transfer(stack, symbol)
+    const symbols = () => page.locator('.line-symbol').allTextContents()
+    await expect.poll(symbols).toEqual(['AAPLc'])
+    await page.getByRole('heading', { name: 'Tape · AAPLc' }).waitFor()
+    await page.getByRole('button', { name: 'Of all symbols' }).click()
+    await expect.poll(async () => (await symbols()).toSorted()).toEqual(['AAPLc', 'NVDAc', 'TSLAc'])
+  })
+
+  it('has a part for trades, moves, events and what was retracted, and the part is in the URL', async (test) => {
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    const settings = { POOLS: devnet.poolsText, QUOTE_TOKENS: devnet.quoteTokens }
+    const relay = await openRelayFor(devnet, settings, test)
+    const { page } = await openBoard(test, browser, relay.url)
+    await waitForPendingLogs(page)
+    devnet.swap('AAPLc', { price: '400' })
+    devnet.issuer.pause({ symbol: 'NVDAc', features: [1] })
+    // The last one: it moves no other log.
+    const retracted = devnet.transfer({ symbol: 'TSLAc', raw: 7n })
+    devnet.makeFlashblock()
+    devnet.faults.drop(retracted)
+    devnet.seal()
+    await page.locator('[data-stage="retracted"]').waitFor()
+    const part = async (name: string) => {
+      await page.getByRole('navigation', { name: 'Parts of the tape' }).getByRole('button', { name }).click()
+      await drawn(page)
+      return (await page.locator('[data-line]').evaluateAll((lines) => lines.map((line) => line.textContent ?? ''))).join('\n')
+    }
+    expect(await part('Trades')).toMatch(/^AAPLc (buy|sell).*far from the NAV.*off NAV/)
+    expect(hashOf(page)).toBe('#/?show=trades')
+    expect(await part('Moves')).toMatch(/TSLAc transfer/)
+    expect(await part('Events')).toMatch(/NVDAc pause/)
+    const last = await part('Retracted')
+    expect(last).toMatch(/^TSLAc transfer.*not in the sealed block/)
+    expect(last).toMatch(/0x[\da-f]{4}…[\da-f]{4} → 0x/)
+    await page.getByRole('button', { name: 'Retracted 1' }).waitFor()
+    expect(await page.locator('[data-line]').count()).toBe(1)
+    expect(await page.locator('[data-line]').getAttribute('data-tint')).toBe('bad')
+  })
+
   it('shows the first line also where the pointer waits for it', async (test) => {
     const stack = await openBoardStack(test, browser, { path: '/#/?types=transfer' })
     await stack.page.locator('[data-tape]').hover()
@@ -231,10 +353,13 @@ describe('what the relay refuses', () => {
     ['types=foo', /foo/],
   ])('%s is said in the place of the list, and can be cleared', async (filter, words) => {
     const stack = await openTestStack()
-    const { page } = await openBoard({ onTestFinished }, browser, `${stack.relay.url}/#/?${filter}`)
+    const { page } = await openBoard({ onTestFinished }, browser, `${stack.relay.url}/#/AAPLc?${filter}`)
     const card = page.getByRole('region', { name: 'Refused' })
     await card.getByText(words).waitFor()
-    expect(await page.locator('.pulse').textContent()).toContain('refused')
+    await page.evaluate(`location.hash = '#/?${filter}'`)
+    await page.waitForURL(/#\/\?/)
+    await card.getByText(words).waitFor()
+    expect(await page.locator('.pulse').textContent()).toContain('Refused')
     expect(await page.locator('.tape .empty').textContent()).not.toContain('Connecting')
     await card.getByRole('button', { name: 'Clear the filter' }).click()
     await waitForLive(page)
@@ -253,14 +378,40 @@ describe('what the relay refuses', () => {
 })
 
 it('a screen of 1,920 pixels: the crosshair is under the pointer', async (test) => {
-  const stack = await openBoardStack(test, browser, { viewport: { ...wide, width: 1_920 }, path: '/#/AAPLc' })
-  const { page } = stack
-  const over = page.locator('.chart .u-over')
-  await over.waitFor()
-  const box = await boxOf(over)
+  const { page, relay } = await openBoardStack(test, browser, { viewport: { ...wide, width: 1_920 } })
+  const [count, step] = [200, 300]
+  const first = Math.floor(Date.now() / 1_000 / step - count) * step
+  const nav = { price: '10', updated_at: null, age_s: 0, state: 'missing', stale_after_s: 1, frozen: null }
+  const time = (nth: number) => new Date((first + nth * step) * 1_000).toISOString()
+  const bars = Array.from({ length: count }, (_, nth) => ({
+    ...{
+      symbol: 'AAPLc',
+      start: time(nth),
+      end: time(nth + 1),
+      revision: 1,
+      open: '9',
+      high: '11',
+      low: '8',
+      close: String(10 + nth / 100),
+    },
+    ...{ vwap: '10', trades: 1, volume: '1', shares: '1', currency_volume: '10', buy_volume: '0', buy_currency_volume: '0' },
+    ...{ basis_bps: null, basis: null, nav, venues: [], blocks: null, partial: null, state: 'final' },
+  }))
+  await page.route('**/v1/bars/**', async (route) => {
+    const answer = await route.fetch()
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), bars: bars.toReversed(), next: null } })
+  })
+  await page.goto(`${relay.url}/#/AAPLc`)
+  await page.getByRole('group', { name: 'Range' }).getByRole('button', { name: 'All' }).click()
+  await page.getByRole('button', { name: '5m', exact: true }).click()
+  const plot = page.locator('.chart canvas').first()
+  await page.getByText('C 11.99').waitFor()
+  const box = await boxOf(plot)
   for (const share of [0.3, 0.97]) {
-    const x = box.x + share * box.width
-    await page.mouse.move(x, box.y + 100)
-    await expect.poll(async () => Math.abs((await boxOf(page.locator('.u-cursor-x'))).x - x)).toBeLessThan(2)
+    await page.mouse.move(box.x + share * box.width, box.y + 100)
+    const shown = page.locator('.cursor-text', { hasText: /C \d/ })
+    await expect
+      .poll(async () => Math.abs((Number(/C ([\d.]+)/.exec((await shown.textContent()) ?? '')?.[1]) - 10) * 100 - share * count))
+      .toBeLessThan(4)
   }
 })

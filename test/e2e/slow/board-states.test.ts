@@ -48,7 +48,7 @@ describe('without a connection', () => {
     await page.locator('[data-symbol="TSLAc"] [data-field="nav"]').click()
     await page.getByText('The chart is drawn once the relay answers.').waitFor()
     await relay.start()
-    await page.locator('.chart canvas').waitFor()
+    await page.locator('.chart canvas').first().waitFor()
     expect(await page.locator('.cursor-text').textContent()).toBe('')
   })
 
@@ -58,8 +58,8 @@ describe('without a connection', () => {
     const { page } = await openBoard(test, browser, relay.url)
     await waitForPendingLogs(page)
     await devnet.stop()
-    await page.locator('.pulse', { hasText: 'no source' }).waitFor()
-    expect(await page.locator('.pulse').textContent()).not.toContain('live')
+    await page.locator('.pulse', { hasText: 'No source' }).waitFor()
+    expect(await page.locator('.pulse').textContent()).not.toContain('Live')
   })
 })
 
@@ -107,7 +107,7 @@ describe('the page of a symbol', () => {
     devnet.list.change('TSLAc', { name: 'l'.repeat(200), nav_price: undefined, nav_price_updated_at: undefined })
     const relay = await openRelayFor(devnet, { FEEDS: '', POOLS: '', ORACLE_REGISTRY: '' }, test)
     const { page } = await openBoard(test, browser, `${relay.url}/#/TSLAc`)
-    await page.getByText('No readings yet: the lines begin with the next one.').waitFor()
+    await page.getByText('No readings yet: the line begins with the next one.').waitFor()
     const widths = await page.evaluate(
       "[document.querySelector('h1').scrollWidth, document.querySelector('h1').clientWidth].join()",
     )

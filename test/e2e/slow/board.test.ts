@@ -174,7 +174,7 @@ it('a gap is a line that says what is missing, and the page goes on with new sna
   await page.route('**/v1/events?**', (route) => route.abort())
   await page.goto(`${relay.url}/#/?types=transfer`)
   await waitForLive(page)
-  const gapLine = page.locator('.line.is-gap')
+  const gapLine = page.locator('.line[data-tint="attention"]')
   expect(await gapLine.count()).toBe(0)
   await relay.restart('SIGKILL', { DATA_DIR: await createTempFolder(test) })
   await gapLine.waitFor()
@@ -194,6 +194,10 @@ it('a gap is a line that says what is missing, and the page goes on with new sna
   // What was before the gap is on no tape any more, and is not asked for again.
   expect(historyRequests() - before).toBeLessThan(3)
   expect(await page.locator('[data-symbol="AAPLc"] [data-field="nav"]').textContent()).toMatch(/\d+\.\d\d/)
+  // It stays in the strip until a reader has seen it.
+  await page.locator('.trouble', { hasText: 'Messages are missing at' }).waitFor()
+  await page.getByRole('button', { name: 'Dismiss' }).click()
+  await page.locator('.trouble', { hasText: 'Messages are missing at' }).waitFor({ state: 'detached' })
   await gapLine.locator('button').click()
   await page.getByRole('dialog', { name: 'Messages are missing' }).getByText('the relay began a new tape').waitFor()
   await page.keyboard.press('Escape')
@@ -376,8 +380,8 @@ describe('the pages', () => {
     await page.evaluate('document.activeElement.blur()')
     for (const pressed of ['j', 'f', 'Enter']) await page.keyboard.press(pressed)
     await page.getByRole('heading', { name: 'AAPLc Apple' }).waitFor()
-    expect(page.url()).toMatch(/#\/AAPLc\?search=apple&pins=AAPLc$/)
-    await page.locator('.chart canvas').waitFor()
+    expect(page.url()).toMatch(/#\/AAPLc\?pins=AAPLc$/)
+    await page.locator('.chart canvas').first().waitFor()
     await page.keyboard.press('Escape')
     await page.locator(`${lineOf(key)}[data-stage="sealed"] button`).click()
     const sheet = page.getByRole('dialog')
@@ -442,15 +446,15 @@ describe('the pages', () => {
   })
 })
 
-it('is less than 60 KB of script, compressed', async (test) => {
-  const { page, requestedUrls } = await openStackWithBoard(test, '/#/AAPLc')
-  await page.locator('.chart canvas').waitFor()
+it('is less than 60 KB of script, compressed, and loads the chart with a symbol', async (test) => {
+  const { page, requestedUrls } = await openStackWithBoard(test)
+  await page.locator('[data-symbol="AAPLc"]').waitFor()
+  const names = () => requestedUrls.filter((url) => url.endsWith('.js')).map((url) => /[a-z-]+(?=-[\w-]{8}\.js$)/.exec(url)?.[0])
   const scripts = requestedUrls.filter((url) => url.endsWith('.js'))
-  expect(scripts.map((url) => /[a-zA-Z]+/.exec(url.slice(url.lastIndexOf('/')))?.[0]).toSorted()).toEqual([
-    'index',
-    'theme',
-    'uPlot',
-  ])
+  expect(names().toSorted()).toEqual(['index', 'theme'])
+  await page.locator('[data-symbol="AAPLc"] .ticker').click()
+  await page.locator('.chart canvas').first().waitFor()
+  expect(names().slice(2).toSorted()).toEqual(['bar-intervals', 'bars', 'candle-chart'])
   const sizes = await Promise.all(scripts.map(async (url) => gzipSync(await (await fetch(url)).text(), { level: 9 }).length))
   expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(60 * 1_024)
 })

@@ -99,7 +99,7 @@ describe('the program of the package', () => {
   it('serves the board, built, and has the licenses of what is in its script', async () => {
     expect(await loadBoard(url)).toContain('pendingLogs')
     const licenses = readFileSync(join(installed.root, 'board/licenses.md'), 'utf8')
-    expect([...licenses.matchAll(/^## (\S+)/gm)].map(([, name]) => name)).toEqual(['preact', 'uplot'])
+    expect([...licenses.matchAll(/^## (\S+)/gm)].map(([, name]) => name)).toEqual(['fancy-canvas', 'lightweight-charts', 'preact'])
   })
 
   it('examines the built-in chain', async () => {

@@ -2,16 +2,25 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ServerClock } from '../../../src/board/feed/server-clock.ts'
 import { programFor } from '../../../src/board/pages/program-for-filter.ts'
-import { type BoardRoute, emptyFilter, formatRoute, parseRoute } from '../../../src/board/shared/board-route.ts'
+import {
+  type BoardRoute,
+  emptyFilter,
+  formatRoute,
+  parseRoute,
+  sortKeys,
+  tapeShows,
+} from '../../../src/board/shared/board-route.ts'
 import {
   formatAmount,
   formatBps,
   formatCount,
   formatDecimal,
+  formatMoney,
+  formatPercent,
   formatPrice,
   formatQuantity,
   formatShare,
-  formatSignedMoney,
+  formatTokens,
   plainAmount,
 } from '../../../src/board/shared/number-text.ts'
 import { navStateOf, navWords, stageByHead } from '../../../src/board/shared/state-words.ts'
@@ -23,6 +32,15 @@ import { premium } from '../../../src/sdk/client/premium.ts'
 describe('a number', () => {
   it.each([
     [formatDecimal('1234567.891', 2), '1,234,567.89'],
+    [formatTokens('12345.678'), '12,346'],
+    [formatTokens('123.456'), '123.5'],
+    [formatTokens('0.01234'), '0.0123'],
+    [formatTokens('0.00001'), '< 0.0001'],
+    [formatTokens('7'), '7'],
+    [formatTokens('0'), '0'],
+    [formatPercent(1.234), '+1.23 %'],
+    [formatPercent(-0.5), '−0.50 %'],
+    [formatPercent(-0.001), '0.00 %'],
     [formatDecimal('0.005', 2), '0.0050'],
     [formatDecimal('-0.004', 1), '−0.0040'],
     [formatDecimal('999.995', 2), '1,000.00'],
@@ -36,9 +54,9 @@ describe('a number', () => {
     [formatAmount('0.00000123'), '0.0000012'],
     [formatAmount('20'), '20'],
     [formatCount(108_804_445), '108,804,445'],
-    [formatSignedMoney(12_400), '+$12.4 k'],
-    [formatSignedMoney(-999_960), '−$1.0 M'],
-    [formatSignedMoney(-0.2), '$0'],
+    [formatMoney(12_400), '$12.4 k'],
+    [formatMoney(999_960), '$1.0 M'],
+    [formatMoney(0.2), '$0'],
     [formatBps('4.9'), '+4.9'],
     [formatBps('-12300.25'), '−12,300'],
     [formatBps('-0.03'), '0.0'],
@@ -182,11 +200,12 @@ describe('the URL', () => {
     }),
     view: fc.record({
       layout: fc.constantFrom('table', 'tiles'),
-      sort: fc.constantFrom('symbol', 'nav', 'basis', 'flow'),
+      sort: fc.constantFrom(...sortKeys),
       isDescending: fc.boolean(),
       search: fc.oneof(fc.constant(''), text),
       pins: fc.array(word),
       isWall: fc.boolean(),
+      show: fc.constantFrom(...tapeShows),
       tab: fc.constantFrom('symbols', 'tape'),
     }),
   })

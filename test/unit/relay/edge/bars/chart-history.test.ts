@@ -84,7 +84,9 @@ describe('the history of a chart', () => {
   ])('of a few bars of resolution %s reads few minutes', async (resolution, count, expected) => {
     const many = Array.from({ length: 2_990 }, (_, index): Minute => ({ start: DAY + 60 * index, prices: ['1'] }))
     const { answerTo, reads } = await openCharts({ minutes: many, open: { start: DAY + 60 * 2_990, prices: ['2'] } })
-    expect(starts(await answerTo(`history?symbol=AAPLc&resolution=${resolution}&to=${DAY * 2}&countback=${count}`))).toHaveLength(count)
+    expect(starts(await answerTo(`history?symbol=AAPLc&resolution=${resolution}&to=${DAY * 2}&countback=${count}`))).toHaveLength(
+      count,
+    )
     expect(reads).toEqual(expected)
   })
 })

@@ -1,0 +1,398 @@
+import {
+  type AutoscaleInfo,
+  BaselineSeries,
+  CandlestickSeries,
+  CrosshairMode,
+  createChart,
+  createSeriesMarkers,
+  HistogramSeries,
+  type IChartApi,
+  type ISeriesMarkersPluginApi,
+  LineSeries,
+  LineType,
+  type Time,
+  type UTCTimestamp,
+} from 'lightweight-charts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Bar, BarInterval, StockState, Update } from '../../sdk/client/index.ts'
+import { barIntervals } from '../../sdk/generated/bar-intervals.ts'
+import type { BoardFeed } from '../feed/board-feed.ts'
+import { formatBps, formatMoney, formatPrice, UNKNOWN } from '../shared/number-text.ts'
+import { formatMoment } from '../shared/time-text.ts'
+import { chartSentence, marksOf, navPoints, shadesOf } from './chart-data.ts'
+
+export type ChartProps = {
+  readonly stock: StockState
+  readonly feed: BoardFeed
+  /** The NAVs of the tape, and the events, oldest first. */
+  readonly readings: readonly Update[]
+  readonly events: readonly Update[]
+  readonly nowMs: number
+}
+type ChartData = {
+  readonly bars: readonly Bar[]
+  readonly navs: ReturnType<typeof navPoints>
+  readonly shades: ReturnType<typeof shadesOf>
+  readonly marks: ReturnType<typeof marksOf>
+}
+type Pointed = { readonly bar: Bar | undefined; readonly time: number }
+
+/** Limit on the bars of one chart. A longer interval shows an older time. */
+const BARS_BOUND = 2_000
+/** Least interval between two drawings, because each takes milliseconds. */
+const REDRAW_MS = 250
+const FONT_PX = 12
+/** Heights of the prices, the volume and the premium. */
+const HEIGHTS = [6, 1, 1.4]
+
+const intervals = ['1m', '5m', '15m', '1h', '1d'] as const satisfies readonly BarInterval[]
+type CandleLength = (typeof intervals)[number]
+/** Lengths of time that the chart shows, in seconds, and the bars that suit them. */
+const ranges = {
+  '15 m': { seconds: 900, interval: '1m' },
+  '1 h': { seconds: 3_600, interval: '1m' },
+  '6 h': { seconds: 21_600, interval: '5m' },
+  '24 h': { seconds: 86_400, interval: '15m' },
+  All: { seconds: null, interval: '1h' },
+} as const satisfies Readonly<Record<string, { readonly seconds: number | null; readonly interval: CandleLength }>>
+type Range = keyof typeof ranges
+const rangeNames = Object.keys(ranges) as readonly Range[]
+
+/** Candles of the trades with the NAV over them; below, the volume and how far the price is from the NAV. */
+export function CandleChart(props: ChartProps) {
+  const [{ interval, range }, show] = useState<{ readonly interval: CandleLength; readonly range: Range }>({
+    interval: '5m',
+    range: '6 h',
+  })
+  const { stock, feed, readings, events, nowMs } = props
+  const step = barIntervals[interval]
+  const isLive = feed.state?.phase === 'live'
+  const { bars, failure } = useBars(feed, stock.address, interval, isLive)
+  const navs = navPoints(bars, readings, { nav: stock.nav, seconds: nowMs / 1_000 }, step)
+  const times = [...new Set([...bars.map(timeOf), ...navs.map(({ time }) => time)])].sort((a, b) => a - b)
+  const data = { bars, navs, shades: shadesOf(times, navs, events), marks: marksOf(events, step) }
+  return (
+    <section class="chart-panel" aria-label="Price, NAV, volume and premium">
+      <div class="chart-head">
+        <Choices
+          label="Range"
+          all={rangeNames}
+          chosen={range}
+          choose={(name) => show({ range: name, interval: ranges[name].interval })}
+        />
+        <Choices label="CandleLength" all={intervals} chosen={interval} choose={(name) => show({ range, interval: name })} />
+      </div>
+      {failure !== null && isLive && <p class="attention">The bars could not be read: {failure}</p>}
+      {times.length === 0 ? (
+        <p class="chart empty">No readings yet: the line begins with the next one.</p>
+      ) : (
+        <DrawnChart key={interval} data={data} range={range} nowMs={nowMs} />
+      )}
+    </section>
+  )
+}
+
+type ChoicesProps<Name extends string> = {
+  readonly label: string
+  readonly all: readonly Name[]
+  readonly chosen: Name
+  readonly choose: (name: Name) => void
+}
+
+const Choices = <Name extends string>({ label, all, chosen, choose }: ChoicesProps<Name>) => (
+  <fieldset class="tabs" aria-label={label}>
+    {all.map((name) => (
+      <button type="button" key={name} aria-pressed={name === chosen} onClick={() => choose(name)}>
+        {name}
+      </button>
+    ))}
+  </fieldset>
+)
+
+/** Reads the newest bars of a stock, and follows them. */
+function useBars(feed: BoardFeed, address: string, interval: CandleLength, isLive: boolean) {
+  const [read, setRead] = useState<{ readonly bars: readonly Bar[]; readonly failure: string | null }>({ bars: [], failure: null })
+  const [attempt, setAttempt] = useState(0)
+  useEffect(() => {
+    if (isLive && read.failure !== null) setAttempt(attempt + 1)
+  }, [isLive])
+  useEffect(() => {
+    const abort = new AbortController()
+    const byStart = new Map<string, Bar>()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const draw = () => {
+      timer = undefined
+      const bars = [...byStart.values()].sort((a, b) => timeOf(a) - timeOf(b)).slice(-BARS_BOUND)
+      byStart.clear()
+      for (const bar of bars) byStart.set(bar.start, bar)
+      setRead({ bars, failure: null })
+    }
+    const follow = async () => {
+      for await (const bar of feed.client.bars(address, { interval, limit: BARS_BOUND, signal: abort.signal })) {
+        byStart.set(bar.start, bar)
+        timer ??= setTimeout(draw, REDRAW_MS)
+      }
+    }
+    setRead({ bars: [], failure: null })
+    follow().catch((failure: unknown) => {
+      if (!abort.signal.aborted)
+        setRead((now) => ({ ...now, failure: failure instanceof Error ? failure.message : String(failure) }))
+    })
+    return () => {
+      abort.abort()
+      clearTimeout(timer)
+    }
+  }, [feed, address, interval, attempt])
+  return read
+}
+
+type DrawnProps = { readonly data: ChartData; readonly range: Range; readonly nowMs: number }
+
+function DrawnChart({ data, range, nowMs }: DrawnProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const chart = useRef<Drawing | null>(null)
+  const latest = useRef(data)
+  const [pointed, setPointed] = useState<Pointed | null>(null)
+  latest.current = data
+  useEffect(() => {
+    if (!box.current) return
+    const drawing = new Drawing(box.current, (time) =>
+      setPointed(time === null ? null : { time, bar: latest.current.bars.find((bar) => timeOf(bar) === time) }),
+    )
+    chart.current = drawing
+    drawing.draw(latest.current)
+    let drawn = latest.current
+    const timer = setInterval(() => {
+      if (drawn !== latest.current) drawing.draw(latest.current)
+      drawn = latest.current
+    }, REDRAW_MS)
+    return () => {
+      clearInterval(timer)
+      drawing.close()
+    }
+  }, [])
+  useEffect(() => chart.current?.show(ranges[range].seconds), [range])
+  const last = data.bars.at(-1)
+  const shown = pointed ?? (last ? { bar: last, time: timeOf(last) } : null)
+  return (
+    <>
+      <p class="cursor-text figure">{shown && pointedText(shown, data, nowMs)}</p>
+      <div
+        class="chart"
+        ref={box}
+        role="img"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys move and zoom it
+        tabIndex={0}
+        aria-label={chartSentence(data.bars, data.navs)}
+        onKeyDown={(event) => chart.current?.press(event)}
+      />
+      <p class="legend">
+        <span class="legend-nav">NAV</span>
+        <span class="legend-held">NAV held</span>
+        <span class="legend-closed">market closed</span>
+        <span>below: volume in dollars, premium in bps</span>
+        <a href="https://www.tradingview.com/">Charts by TradingView</a>
+      </p>
+    </>
+  )
+}
+
+function pointedText({ bar, time }: Pointed, { navs }: ChartData, nowMs: number): string {
+  const nav = navs.findLast((point) => point.time <= time)
+  const navText = `NAV ${nav ? nav.value.toFixed(2) : UNKNOWN}${nav?.isHeld ? ' held' : ''}`
+  const at = formatMoment(new Date(time * 1_000).toISOString(), nowMs)
+  if (!bar?.close) return `${at}  no trades  ${navText}`
+  const prices = (['open', 'high', 'low', 'close'] as const).map((name) => `${name[0]?.toUpperCase()} ${formatPrice(bar[name])}`)
+  const premium = bar.basis_bps === null ? '' : `  ${bar.basis} ${formatBps(bar.basis_bps)} bps`
+  return `${at}  ${prices.join(' ')}  Vol ${formatMoney(Number(bar.currency_volume))}  ${navText}${premium}`
+}
+
+const timeOf = ({ start }: Pick<Bar, 'start'>): number => Date.parse(start) / 1_000
+
+/** How far one press of a key moves and zooms. */
+const [MOVED_BARS, ZOOM] = [5, 1.25]
+
+/** The chart itself, which the library draws on a canvas. */
+class Drawing {
+  readonly #element: HTMLElement
+  readonly #chart: IChartApi
+  readonly #candles
+  readonly #nav
+  readonly #shade
+  readonly #volume
+  readonly #premium
+  readonly #marks: ISeriesMarkersPluginApi<Time>
+  #ink = ''
+  /** Seconds that are shown while the reader has not moved or zoomed; if they are null, everything. */
+  #followed: { readonly seconds: number | null } | null = null
+  #newest = 0
+  #count = 0
+
+  constructor(element: HTMLElement, onPoint: (time: number | null) => void) {
+    this.#element = element
+    const quiet = { priceLineVisible: false, lastValueVisible: false }
+    this.#chart = createChart(element, { autoSize: true, layout: { attributionLogo: false } })
+    this.#shade = this.#chart.addSeries(HistogramSeries, { ...quiet, priceScaleId: 'shade', base: 0 })
+    this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
+    this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
+    this.#nav = this.#chart.addSeries(LineSeries, {
+      ...{ lineType: LineType.WithSteps, lineWidth: 2, priceLineVisible: false, crosshairMarkerVisible: false },
+    })
+    this.#volume = this.#chart.addSeries(HistogramSeries, { ...quiet, priceFormat: { type: 'volume' } }, 1)
+    this.#premium = this.#chart.addSeries(
+      BaselineSeries,
+      {
+        ...{ ...quiet, baseValue: { type: 'price', price: 0 }, lineWidth: 2 },
+        priceFormat: { type: 'price', precision: 0, minMove: 1 },
+        autoscaleInfoProvider: withZero,
+      },
+      2,
+    )
+    this.#marks = createSeriesMarkers(this.#candles, [])
+    for (const [index, pane] of this.#chart.panes().entries()) pane.setStretchFactor(HEIGHTS[index] ?? 1)
+    for (const moved of ['pointerdown', 'wheel', 'touchstart'])
+      element.addEventListener(moved, () => this.#leave(), { passive: true })
+    this.#chart.subscribeCrosshairMove(({ time }) => onPoint(typeof time === 'number' ? time : null))
+  }
+
+  draw({ bars, navs, shades, marks }: ChartData): void {
+    const colors = this.#paint()
+    const at = (time: number) => ({ time: time as UTCTimestamp })
+    const first = Number(bars.at(-1)?.close ?? navs.at(-1)?.value ?? 1)
+    const [precision, minMove] = first < 1 ? [4, 0.0001] : [2, 0.01]
+    for (const series of [this.#candles, this.#nav]) series.applyOptions({ priceFormat: { type: 'price', precision, minMove } })
+    this.#candles.setData(
+      bars.map((bar) =>
+        bar.close === null
+          ? at(timeOf(bar))
+          : {
+              ...at(timeOf(bar)),
+              ...{ open: Number(bar.open), high: Number(bar.high), low: Number(bar.low), close: Number(bar.close) },
+            },
+      ),
+    )
+    this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.ink })))
+    this.#shade.setData(
+      [...shades].map(([time, shade]) => ({ ...at(time), value: 1, color: shade === 'held' ? colors.held : colors.shade })),
+    )
+    this.#volume.setData(
+      bars.map((bar) => ({
+        ...at(timeOf(bar)),
+        value: Number(bar.currency_volume),
+        color: isUp(bar) ? colors.faintUp : colors.faintDown,
+      })),
+    )
+    this.#premium.setData(
+      bars.flatMap((bar) => (bar.basis_bps === null ? [] : [{ ...at(timeOf(bar)), value: Number(bar.basis_bps) }])),
+    )
+    this.#marks.setMarkers(
+      marks.map(({ time, text }) => ({ ...at(time), text, position: 'aboveBar', shape: 'circle', color: colors.attention })),
+    )
+    const newest = Math.max(...[...bars.slice(-1).map(timeOf), ...navs.slice(-1).map(({ time }) => time)], 0)
+    const count = bars.length + navs.length
+    const isLonger = newest !== this.#newest || count !== this.#count
+    this.#newest = newest
+    this.#count = count
+    if (isLonger && this.#followed) this.show(this.#followed.seconds)
+  }
+
+  /** Shows the last seconds, or everything, until the reader moves or zooms the chart. */
+  show(seconds: number | null): void {
+    this.#followed = { seconds }
+    const scale = this.#chart.timeScale()
+    if (this.#newest === 0) return
+    if (seconds === null) return scale.fitContent()
+    scale.setVisibleRange({ from: (this.#newest - seconds) as UTCTimestamp, to: this.#newest as UTCTimestamp })
+  }
+
+  #leave(): void {
+    this.#followed = null
+  }
+
+  press(event: KeyboardEvent): void {
+    const scale = this.#chart.timeScale()
+    const shown = scale.getVisibleLogicalRange()
+    const moved = { ArrowLeft: -MOVED_BARS, ArrowRight: MOVED_BARS }[event.key]
+    const zoom = { '+': 1 / ZOOM, '-': ZOOM }[event.key]
+    if (!shown || (moved === undefined && zoom === undefined)) return
+    event.preventDefault()
+    this.#leave()
+    const width = (shown.to - shown.from) * (zoom ?? 1)
+    const to = shown.to + (moved ?? 0)
+    scale.setVisibleLogicalRange({ from: to - width, to })
+  }
+
+  close(): void {
+    this.#chart.remove()
+  }
+
+  /** Takes the colours of the page, which may have changed. */
+  #paint() {
+    const colors = {
+      ...{ ink: this.#color('--ink'), soft: this.#color('--soft'), line: this.#color('--line'), shade: this.#color('--shade') },
+      ...{ up: this.#color('--up'), down: this.#color('--down'), attention: this.#color('--attention') },
+      ...{ faintUp: this.#color('--up', 0.5), faintDown: this.#color('--down', 0.5), held: this.#color('--attention', 0.12) },
+    }
+    if (colors.ink === this.#ink) return colors
+    this.#ink = colors.ink
+    const zoom = Number(getComputedStyle(this.#element).getPropertyValue('--zoom')) || 1
+    const grid = { color: colors.line }
+    this.#chart.applyOptions({
+      layout: {
+        ...{ background: { color: 'transparent' }, textColor: colors.soft, fontSize: FONT_PX * zoom },
+        ...{ fontFamily: getComputedStyle(this.#element).fontFamily, panes: { separatorColor: colors.line } },
+      },
+      grid: { vertLines: grid, horzLines: grid },
+      timeScale: {
+        ...{ timeVisible: true, secondsVisible: false, borderColor: colors.line },
+        tickMarkFormatter: (time: Time) => localTime(Number(time)),
+      },
+      rightPriceScale: { borderColor: colors.line },
+      crosshair: { mode: CrosshairMode.Normal, horzLine: { visible: false, labelVisible: false } },
+      localization: { timeFormatter: (time: Time) => localTime(Number(time)) },
+    })
+    const { up, down } = colors
+    this.#candles.applyOptions({
+      upColor: up,
+      downColor: down,
+      borderUpColor: up,
+      borderDownColor: down,
+      wickUpColor: up,
+      wickDownColor: down,
+    })
+    this.#premium.applyOptions({
+      ...{ topLineColor: up, bottomLineColor: down },
+      ...{
+        topFillColor1: colors.faintUp,
+        topFillColor2: 'transparent',
+        bottomFillColor1: 'transparent',
+        bottomFillColor2: colors.faintDown,
+      },
+    })
+    return colors
+  }
+
+  /** A colour of the page as the library reads it. A canvas draws every form of a colour, and has pixels. */
+  #color(name: string, alpha = 1): string {
+    this.#element.style.color = `var(${name})`
+    const pixel = new OffscreenCanvas(1, 1).getContext('2d')
+    if (!pixel) return '#888'
+    pixel.fillStyle = getComputedStyle(this.#element).color
+    pixel.fillRect(0, 0, 1, 1)
+    const [red, green, blue, opacity = 255] = pixel.getImageData(0, 0, 1, 1).data
+    return `rgba(${red}, ${green}, ${blue}, ${((opacity / 255) * alpha).toFixed(3)})`
+  }
+}
+
+/** The scale of the premium has its zero, from which it is measured. */
+function withZero(scale: () => AutoscaleInfo | null): AutoscaleInfo | null {
+  const info = scale()
+  if (!info?.priceRange) return info
+  const { minValue, maxValue } = info.priceRange
+  return { ...info, priceRange: { minValue: Math.min(0, minValue), maxValue: Math.max(0, maxValue) } }
+}
+
+const isUp = ({ open, close }: Bar): boolean => Number(close) >= Number(open)
+
+/** The library writes times in UTC; the page writes those of its reader. */
+const localTime = (seconds: number): string => formatMoment(new Date(seconds * 1_000).toISOString(), Date.now())

@@ -1,0 +1,78 @@
+import type { Bar, ReferenceValue, Update } from '../../sdk/client/index.ts'
+import { navStateOf } from '../shared/state-words.ts'
+
+/** A NAV from this time on, in seconds. */
+type NavPoint = { readonly time: number; readonly value: number; readonly isHeld: boolean }
+type EventMark = { readonly time: number; readonly text: string }
+/** A stretch of time with a reason not to take a price at its face, in seconds. */
+export type Shade = 'held' | 'closed'
+
+const secondsOf = (time: string): number => Date.parse(time) / 1_000
+
+const isHeld = (nav: ReferenceValue): boolean => ['stale', 'frozen'].includes(navStateOf(nav))
+
+/** The NAV of each step of the chart: of the bars, and where the tape still has them of the messages, and of now. */
+export function navPoints(
+  bars: readonly Pick<Bar, 'start' | 'nav'>[],
+  readings: readonly Update[],
+  now: { readonly nav: ReferenceValue; readonly seconds: number },
+  step: number,
+): readonly NavPoint[] {
+  const points = new Map<number, NavPoint>()
+  const add = (seconds: number, nav: ReferenceValue) => {
+    if (nav.price === null) return
+    const time = Math.floor(seconds / step) * step
+    points.set(time, { time, value: Number(nav.price), isHeld: isHeld(nav) })
+  }
+  for (const { start, nav } of bars) add(secondsOf(start), nav)
+  for (const update of readings) if (update.type === 'nav') add(secondsOf(update.time), update.nav)
+  add(now.seconds, now.nav)
+  return [...points.values()].sort((a, b) => a.time - b.time)
+}
+
+/** The steps of the chart in which the NAV is held, or the market closed. */
+export function shadesOf(
+  times: readonly number[],
+  navs: readonly NavPoint[],
+  events: readonly Update[],
+): ReadonlyMap<number, Shade> {
+  const sessions = events.flatMap((update) =>
+    update.type === 'session' ? [{ time: secondsOf(update.started_at ?? update.time), isOn: update.state === 'closed' }] : [],
+  )
+  const held = navs.map(({ time, isHeld: isOn }) => ({ time, isOn }))
+  const isOnAt = (changes: readonly { readonly time: number; readonly isOn: boolean }[]) => {
+    let next = 0
+    return (time: number) => {
+      while ((changes[next]?.time ?? Number.POSITIVE_INFINITY) <= time) next += 1
+      return changes[next - 1]?.isOn ?? false
+    }
+  }
+  const [isNavHeld, isClosed] = [isOnAt(held), isOnAt(sessions)]
+  return new Map(
+    times.flatMap((time): readonly (readonly [number, Shade])[] => {
+      const [navIsHeld, marketIsClosed] = [isNavHeld(time), isClosed(time)]
+      return navIsHeld ? [[time, 'held']] : marketIsClosed ? [[time, 'closed']] : []
+    }),
+  )
+}
+
+/** Corporate actions and pauses, at the steps in which they were. */
+export const marksOf = (events: readonly Update[], step: number): readonly EventMark[] =>
+  events.flatMap((update) => {
+    const text = markText(update)
+    return text === null ? [] : [{ time: Math.floor(secondsOf(update.time) / step) * step, text }]
+  })
+
+function markText(update: Update): string | null {
+  if (update.type === 'multiplier') return update.phase === 'effective' && update.previous !== null ? `×${update.multiplier}` : null
+  if (update.type === 'pause') return update.change
+  return update.type === 'action' ? 'news' : null
+}
+
+/** A sentence for readers who see no chart. */
+export function chartSentence(bars: readonly Pick<Bar, 'high' | 'low' | 'trades'>[], navs: readonly NavPoint[]): string {
+  const range = (values: readonly number[]) =>
+    values.length === 0 ? 'not known' : `between ${Math.min(...values).toFixed(2)} and ${Math.max(...values).toFixed(2)}`
+  const prices = bars.flatMap(({ high, low }) => (high === null || low === null ? [] : [Number(high), Number(low)]))
+  return `Chart. Price ${range(prices)}, NAV ${range(navs.map(({ value }) => value))}.`
+}

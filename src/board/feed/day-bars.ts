@@ -1,0 +1,99 @@
+import type { Bar, BarsPage, StockState } from '../../sdk/client/index.ts'
+
+/** Figures of a stock in the last day. They are equal for every reader, because the relay keeps the bars. */
+export type DayFigures = {
+  /** The last price of each hour with a trade, oldest first, and the present one. */
+  readonly closes: readonly { readonly atMs: number; readonly price: number }[]
+  /** Dollars for which the stock was traded, and in how many trades. */
+  readonly volume: number
+  readonly trades: number
+  /** Since the last close of the market; without a price of that time, since the first trade of the day. */
+  readonly change: { readonly percent: number; readonly sinceMs: number } | null
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Limit on the bars of a page, and on the pages of a day. */
+const [PAGE_SIZE, PAGES_BOUND] = [5_000, 4]
+/** Limit on the hours that are kept of a symbol. */
+const HOURS_BOUND = 25
+/** Hours that are read again each time, because late trades change them. */
+const REREAD_HOURS = 2
+
+export type ReadBars = (parameters: Readonly<Record<string, string>>) => Promise<BarsPage>
+
+/** The bars of the last day, one for each hour, of all symbols that the page shows. */
+export class DayBars {
+  readonly #read: ReadBars
+  readonly #figures = new WeakMap<StockState, { readonly nowMs: number; readonly version: number; readonly figures: DayFigures }>()
+  #version = 0
+  readonly #hours = new Map<string, Map<string, Bar>>()
+  /** The prices at the last close of the market. */
+  #closed: { readonly at: string; readonly prices: ReadonlyMap<string, number> } | null = null
+  isRead = false
+
+  constructor(read: ReadBars) {
+    this.#read = read
+  }
+
+  /** Reads the bars that are new. `closedAt` is when the market closed last. */
+  async refresh(stockCount: number, closedAt: string | null): Promise<void> {
+    let since: string | null = this.isRead ? `${REREAD_HOURS}h` : '24h'
+    for (let page = 0; page < PAGES_BOUND && since !== null; page += 1) {
+      const { bars, next }: BarsPage = await this.#read({ interval: '1h', since, open: 'true', limit: String(PAGE_SIZE) })
+      for (const bar of bars) this.#keep(bar)
+      since = next
+    }
+    if (closedAt !== null && closedAt !== this.#closed?.at) {
+      const limit = String(Math.max(1, Math.min(PAGE_SIZE, REREAD_HOURS * stockCount)))
+      const { bars } = await this.#read({ interval: '1h', until: closedAt, order: 'desc', limit })
+      const oldestFirst = bars.toReversed().filter(({ close }) => close !== null)
+      this.#closed = { at: closedAt, prices: new Map(oldestFirst.map(({ symbol, close }) => [symbol, Number(close)])) }
+    }
+    this.isRead = true
+    this.#version += 1
+  }
+
+  /** Returns the figures of a stock, which are the same object while nothing changes. */
+  of(stock: StockState, nowMs: number): DayFigures {
+    const cached = this.#figures.get(stock)
+    if (cached?.nowMs === nowMs && cached.version === this.#version) return cached.figures
+    const figures = this.#figuresOf(stock, nowMs)
+    this.#figures.set(stock, { nowMs, version: this.#version, figures })
+    return figures
+  }
+
+  #figuresOf({ symbol, quote }: StockState, nowMs: number): DayFigures {
+    const hours = [...(this.#hours.get(symbol)?.values() ?? [])].filter(({ start }) => Date.parse(start) > nowMs - DAY_MS)
+    const known = hours.flatMap(({ end, close }) =>
+      close === null ? [] : [{ atMs: Math.min(nowMs, Date.parse(end)), price: Number(close) }],
+    )
+    const price = quote?.price == null ? known.at(-1)?.price : Number(quote.price)
+    const closes = price === undefined || known.length === 0 ? known : [...known, { atMs: nowMs, price }]
+    const sum = (amountOf: (bar: Bar) => number) => hours.reduce((total, bar) => total + amountOf(bar), 0)
+    return {
+      closes,
+      volume: sum(({ currency_volume }) => Number(currency_volume)),
+      trades: sum(({ trades }) => trades),
+      change: price === undefined ? null : this.#changeOf(symbol, price, hours),
+    }
+  }
+
+  #changeOf(symbol: string, price: number, hours: readonly Bar[]): DayFigures['change'] {
+    const atClose = this.#closed?.prices.get(symbol)
+    const percentFrom = (before: number) => (price / before - 1) * 100
+    if (this.#closed !== null && atClose !== undefined)
+      return { percent: percentFrom(atClose), sinceMs: Date.parse(this.#closed.at) }
+    const first = hours.find(({ open }) => open !== null)
+    return first ? { percent: percentFrom(Number(first.open)), sinceMs: Date.parse(first.start) } : null
+  }
+
+  #keep(bar: Bar): void {
+    const hours = this.#hours.get(bar.symbol) ?? new Map<string, Bar>()
+    this.#hours.set(bar.symbol, hours)
+    hours.delete(bar.start)
+    hours.set(bar.start, bar)
+    const oldest = hours.keys().next()
+    if (hours.size > HOURS_BOUND && !oldest.done) hours.delete(oldest.value)
+  }
+}

@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest'
+import { chartSentence, marksOf, navPoints, shadesOf } from '../../../../src/board/chart/chart-data.ts'
+import type { Bar, ReferenceValue, Update } from '../../../../src/sdk/client/index.ts'
+
+const time = (seconds: number) => new Date(seconds * 1_000).toISOString()
+const nav = (price: string | null, more: Partial<ReferenceValue> = {}): ReferenceValue => ({
+  ...{ price, updated_at: null, age_s: 1, state: price === null ? 'missing' : 'fresh', stale_after_s: 9, frozen: false },
+  ...more,
+})
+const bar = (seconds: number, price: string) => ({ start: time(seconds), nav: nav(price) })
+const message = (type: string, seconds: number, more: object) => ({ type, time: time(seconds), ...more }) as unknown as Update
+
+it('the NAV is that of the bars, then of the messages, then of now, once in each step', () => {
+  const readings = [message('nav', 190, { nav: nav('3') }), message('nav', 200, { nav: nav('4', { state: 'stale' }) })]
+  const points = navPoints([bar(60, '1'), bar(120, '2')], readings, { nav: nav('5', { frozen: true }), seconds: 305 }, 60)
+  expect(points).toEqual([
+    { time: 60, value: 1, isHeld: false },
+    { time: 120, value: 2, isHeld: false },
+    { time: 180, value: 4, isHeld: true },
+    { time: 300, value: 5, isHeld: true },
+  ])
+  expect(navPoints([], [message('nav', 1, { nav: nav(null) })], { nav: nav(null), seconds: 2 }, 60)).toEqual([])
+})
+
+it('a step is shaded while the NAV is held, and while the market is closed', () => {
+  const navs = [0, 120, 240].map((at) => ({ time: at, value: 1, isHeld: at === 120 }))
+  const session = (seconds: number, state: string) => message('session', 999, { state, started_at: time(seconds) })
+  const shades = shadesOf([0, 60, 120, 180, 240, 300], navs, [session(60, 'closed'), session(300, 'open')])
+  expect([...shades]).toEqual([
+    [60, 'closed'],
+    [120, 'held'],
+    [180, 'held'],
+    [240, 'closed'],
+  ])
+})
+
+it('a multiplier that takes effect, a pause and an action are marks; a first multiplier is none', () => {
+  const multiplier = (phase: string, previous: string | null) => message('multiplier', 61, { phase, previous, multiplier: '2' })
+  const events = [
+    ...[multiplier('effective', null), multiplier('scheduled', '1'), multiplier('effective', '1')],
+    ...[message('pause', 130, { change: 'paused' }), message('action', 190, {})],
+  ]
+  expect(marksOf(events, 60)).toEqual([
+    { time: 60, text: '×2' },
+    { time: 120, text: 'paused' },
+    { time: 180, text: 'news' },
+  ])
+})
+
+it('its sentence has the range of the prices and of the NAV', () => {
+  const bars = [
+    { high: '3', low: '1', trades: 2 },
+    { high: null, low: null, trades: 0 },
+  ] as readonly Pick<Bar, 'high' | 'low' | 'trades'>[]
+  expect(chartSentence(bars, [])).toBe('Chart. Price between 1.00 and 3.00, NAV not known.')
+})

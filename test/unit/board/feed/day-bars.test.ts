@@ -1,0 +1,79 @@
+import { expect, it } from 'vitest'
+import { DayBars, type ReadBars } from '../../../../src/board/feed/day-bars.ts'
+import type { Bar, StockState } from '../../../../src/sdk/client/index.ts'
+
+const HOUR_MS = 3_600_000
+const now = Date.parse('2026-11-24T15:30:00Z')
+const stock = (price: string | null, symbol = 'AAPLc') =>
+  ({ symbol, quote: price === null ? null : { price } }) as unknown as StockState
+/** A bar of an hour that began so many hours before 15:00. */
+const hour = (before: number, prices: readonly [string, string] | null, more: Partial<Bar> = {}) => {
+  const start = Date.parse('2026-11-24T15:00:00Z') - before * HOUR_MS
+  return {
+    ...{ symbol: 'AAPLc', start: new Date(start).toISOString(), end: new Date(start + HOUR_MS).toISOString() },
+    ...{ open: prices?.[0] ?? null, close: prices?.[1] ?? null, trades: 2, currency_volume: '10.5', ...more },
+  } as Bar
+}
+const page = (bars: readonly Bar[], next: string | null = null) => ({ as_of: 'e.1', interval: '1h', bars, next }) as const
+
+/** The bars of answers in their order, and the parameters of the requests. */
+function openDay(answers: readonly ReturnType<typeof page>[]) {
+  const asked: Readonly<Record<string, string>>[] = []
+  const read: ReadBars = async (parameters) => answers[asked.push(parameters) - 1] ?? page([])
+  return { day: new DayBars(read), asked }
+}
+
+it('sums the last day, and ends with the present price', async () => {
+  const { day } = openDay([
+    page([
+      hour(30, ['1', '1']),
+      hour(2, ['100', '104']),
+      hour(1, null, { trades: 0, currency_volume: '0' }),
+      hour(0, ['104', '105']),
+    ]),
+  ])
+  await day.refresh(1, null)
+  const { closes, volume, trades, change } = day.of(stock('110'), now)
+  expect(closes.map(({ price }) => price)).toEqual([104, 105, 110])
+  expect(closes.map(({ atMs }) => (now - atMs) / HOUR_MS)).toEqual([1.5, 0, 0])
+  expect([volume, trades]).toEqual([21, 4])
+  expect(change).toEqual({ percent: expect.closeTo(10), sinceMs: Date.parse('2026-11-24T13:00:00Z') })
+})
+
+it('measures the change from the last price before the market closed', async () => {
+  const closedAt = '2026-11-23T21:00:00.000Z'
+  const { day, asked } = openDay([page([hour(2, ['100', '104'])]), page([hour(19, ['70', '80']), hour(20, ['60', '70'])])])
+  await day.refresh(3, closedAt)
+  expect(asked[1]).toEqual({ interval: '1h', until: closedAt, order: 'desc', limit: '6' })
+  expect(day.of(stock('100'), now).change).toEqual({ percent: expect.closeTo(25), sinceMs: Date.parse(closedAt) })
+  expect(day.of(stock('100', 'TSLAc'), now).change).toBeNull()
+})
+
+it('without a quote takes the last trade; without trades is empty', async () => {
+  const { day } = openDay([page([hour(1, ['10', '12'])])])
+  expect(day.isRead).toBe(false)
+  await day.refresh(1, null)
+  expect(day.isRead).toBe(true)
+  expect(day.of(stock(null), now).change?.percent).toBeCloseTo(20)
+  expect(day.of(stock('5', 'TSLAc'), now)).toEqual({ closes: [], volume: 0, trades: 0, change: null })
+})
+
+it('reads page after page at first, then the newest hours, which replace those known', async () => {
+  const { day, asked } = openDay([
+    page([hour(1, ['1', '2'])], 'next'),
+    page([hour(0, ['2', '3'])]),
+    page([hour(0, ['2', '4'], { trades: 3 })]),
+  ])
+  await day.refresh(1, null)
+  const before = day.of(stock(null), now)
+  await day.refresh(1, null)
+  expect(asked.map(({ since }) => since)).toEqual(['24h', 'next', '2h'])
+  expect([before.closes.at(-1)?.price, day.of(stock(null), now).closes.at(-1)?.price]).toEqual([3, 4])
+  expect(day.of(stock(null), now).trades).toBe(5)
+})
+
+it('is the same object for the same stock and time, so that a row is not drawn again', async () => {
+  const { day } = openDay([])
+  const apple = stock('1')
+  expect(day.of(apple, now)).toBe(day.of(apple, now))
+})
