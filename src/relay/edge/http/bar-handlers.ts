@@ -16,7 +16,7 @@ import { type BarsRequest, barsContextOf, barsRequestOf } from '../bars/bars-req
 import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 import { lineHeaders, openLineExport } from '../live/line-export.ts'
-import { acceptsGzip, encodedBody, varyHeaders } from '../transport/gzip.ts'
+import { acceptsGzip, encodedBytes, varyHeaders } from '../transport/gzip.ts'
 import { acceptEncodingOf, authorizedQuery, type Env, etagOf, type Handlers, hasCurrent, queryOf } from './handler-basics.ts'
 
 /** Number of bars that an export writes at once. */
@@ -79,13 +79,15 @@ export function barHandlers(edge: EdgeContext, workQueue: LongWorkQueue): Handle
     const limit = query.limit ?? BARS_LIMIT_DEFAULT
     const page = await workQueue.run(edge.clientAddressOf(c.env.incoming), () => readBarPage(edge, workQueue, request, limit))
     const bars = page.bars.map(({ text }) => text).join(',')
+    const head = `{"as_of":"${asOf}",`
     const content = `"interval":"${query.interval}","bars":[${bars}],"next":${JSON.stringify(page.next)}}`
-    const etag = etagOf(createHash('sha256').update(content))
+    const bytes = new TextEncoder().encode(head + content)
+    const etag = etagOf(createHash('sha256').update(bytes.subarray(head.length)))
     const end = page.next !== null && query.order === 'asc' ? Date.parse(page.next) / 1_000 : request.range.until
     const isFinal = end <= keptFrom && page.bars.every(({ isFinal }) => isFinal)
     const headers = { etag, 'cache-control': isFinal ? `${edge.keys ? 'private' : 'public'}, max-age=${DAY_S}` : 'no-cache' }
     if (hasCurrent(c, etag)) return c.body(null, 304, { ...headers, ...varyHeaders })
-    const body = await encodedBody(`{"as_of":"${asOf}",${content}`, acceptEncodingOf(c))
+    const body = await encodedBytes(bytes, acceptEncodingOf(c))
     return c.body(body.bytes, 200, { ...headers, ...body.headers, 'content-type': 'application/json' })
   }
   return { bars: handle, barsOfOne: handle }

@@ -40,8 +40,11 @@ export class RepeatedBody {
   }
 }
 
+export const encodedBytes = (bytes: Uint8Array<ArrayBuffer>, acceptEncoding: string | undefined): Promise<EncodedBody> =>
+  new RepeatedBody(bytes).for(acceptEncoding, FAST)
+
 export const encodedBody = (text: string, acceptEncoding: string | undefined): Promise<EncodedBody> =>
-  new RepeatedBody(new TextEncoder().encode(text)).for(acceptEncoding, FAST)
+  encodedBytes(new TextEncoder().encode(text), acceptEncoding)
 
 /** Compresses an answer of many chunks. A client can read each chunk as soon as it has its bytes. */
 export class GzipChunks {
