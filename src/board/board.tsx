@@ -3,9 +3,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { BoardFeed } from './feed/board-feed.ts'
 import { useFeed, useNow, useRoute } from './feed/board-hooks.ts'
 import { DemoMark, Notes, Tools } from './pages/board-frame.tsx'
+import { HealthPage } from './pages/health-page.tsx'
 import { HelpSheet } from './pages/help-sheet.tsx'
 import { PlaygroundPage } from './pages/playground-page.tsx'
-import { SourcePage } from './pages/source-page.tsx'
 import { type BoardRoute, type BoardView, emptyFilter, pathOf, toggled } from './shared/board-route.ts'
 import {
   BackLink,
@@ -19,11 +19,12 @@ import {
   wasReturnedTo,
 } from './shared/navigation.tsx'
 import { toggleTheme } from './shared/page-settings.ts'
+import { pageIcon, pageTitle } from './shared/page-title.ts'
 import { findStock, orderSymbols } from './symbols/shown-symbols.ts'
 import { SymbolPage } from './symbols/symbol-page.tsx'
 import { RefusedCard, type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
 import { FactSheet } from './tape/fact-sheet.tsx'
-import { Strip } from './tape/pulse-strip.tsx'
+import { Strip, troubleOf } from './tape/pulse-strip.tsx'
 import { TapePanel } from './tape/tape-panel.tsx'
 import { lineSentence } from './tape/tape-texts.ts'
 
@@ -48,6 +49,8 @@ export function Board() {
   const main = useScroll(pathOf(base.current))
   useConnectionMark(feed)
   const only = (base.current.name === 'symbol' && findStock(feed.book, base.current.symbol)) || null
+  const isWell = feed.interruptions.at(-1)?.untilMs !== null && troubleOf(feed, nowMs) === null
+  useTab(pageTitle(only, isWell), pageIcon(isWell))
   return (
     <div class={`app ${view.isWall ? 'wall' : ''} tab-${view.tab}`}>
       <header class="strip">
@@ -58,7 +61,7 @@ export function Board() {
       </header>
       <TabBar tab={view.tab} />
       <main class="state" {...main}>
-        <MainPage page={base.current} {...{ feed, nowMs, view, selected }} />
+        <MainPage page={base.current} order={symbols} {...{ feed, nowMs, view, selected }} />
         <Notes />
       </main>
       <TapePanel {...{ feed, nowMs, isPaused, filter, only }} show={view.show} onPause={setPaused} />
@@ -165,6 +168,16 @@ const TabBar = ({ tab }: Pick<BoardView, 'tab'>) => (
   </nav>
 )
 
+/** Keeps the text and the sign of the tab, which a reader sees beside other tabs. */
+function useTab(title: string, icon: string): void {
+  useEffect(() => {
+    document.title = title
+  }, [title])
+  useEffect(() => {
+    document.querySelector('link[rel="icon"]')?.setAttribute('href', icon)
+  }, [icon])
+}
+
 /** Sets the attribute by which the style dims a page that is not live. */
 function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
   const isLost = failure !== null || interruptions.at(-1)?.untilMs === null
@@ -174,16 +187,18 @@ function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
   }, [mark])
 }
 
-function MainPage({ page, ...symbols }: SymbolsProps & { readonly page: BoardRoute['page'] }) {
+type MainProps = SymbolsProps & { readonly page: BoardRoute['page']; readonly order: () => readonly string[] }
+
+function MainPage({ page, order, ...symbols }: MainProps) {
   const { feed, nowMs } = symbols
   // Keeps the address of each shown symbol, because a symbol may be renamed while its page is open.
   const shown = useRef(new Map<string, string>())
-  if (page.name === 'source') return <SourcePage feed={feed} nowMs={nowMs} />
+  if (page.name === 'health') return <HealthPage feed={feed} nowMs={nowMs} />
   if (page.name === 'play') return <PlaygroundPage feed={feed} />
   if (page.name !== 'symbol') return <SymbolsView {...symbols} />
   const stock = findStock(feed.book, page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
   if (stock) shown.current.set(page.symbol, stock.address)
-  if (stock) return <SymbolPage {...{ stock, feed, nowMs }} key={stock.address} />
+  if (stock) return <SymbolPage {...{ stock, feed, nowMs }} order={order()} key={stock.address} />
   if (feed.failure !== null) return <RefusedCard feed={feed} />
   if (feed.state?.phase !== 'live') return <p class="empty">Loading …</p>
   return (

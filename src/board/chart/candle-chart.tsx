@@ -80,7 +80,7 @@ export function CandleChart(props: ChartProps) {
           chosen={range}
           choose={(name) => show({ range: name, interval: ranges[name].interval })}
         />
-        <Choices label="CandleLength" all={intervals} chosen={interval} choose={(name) => show({ range, interval: name })} />
+        <Choices label="Interval" all={intervals} chosen={interval} choose={(name) => show({ range, interval: name })} />
       </div>
       {failure !== null && isLive && <p class="attention">The bars could not be read: {failure}</p>}
       {times.length === 0 ? (

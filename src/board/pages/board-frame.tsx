@@ -143,7 +143,7 @@ export const Notes = () => (
     </p>
     <p>
       A symbol in this list does not imply that it can be traded, or that you may trade it. NAV is a reference value, not a price.{' '}
-      <PageLink page={{ name: 'source' }}>Source</PageLink> · <PageLink page={{ name: 'play' }}>Try the feed</PageLink> ·{' '}
+      <PageLink page={{ name: 'health' }}>Health</PageLink> · <PageLink page={{ name: 'play' }}>Try the feed</PageLink> ·{' '}
       <a href="/docs">Documentation</a>
     </p>
   </footer>

@@ -4,10 +4,11 @@ import { BackLink } from '../shared/navigation.tsx'
 import { formatBlock, formatCount, formatShare, UNKNOWN } from '../shared/number-text.ts'
 import { reasonSentence, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
+import { troubleOf } from '../tape/pulse-strip.tsx'
 
-type SourceProps = { readonly feed: BoardFeed; readonly nowMs: number }
+type HealthProps = { readonly feed: BoardFeed; readonly nowMs: number }
 
-export function SourcePage({ feed, nowMs }: SourceProps) {
+export function HealthPage({ feed, nowMs }: HealthProps) {
   const { status, state, head } = feed
   const isLive = state?.phase === 'live'
   const source = state?.source ?? status?.source
@@ -17,11 +18,13 @@ export function SourcePage({ feed, nowMs }: SourceProps) {
   const since = status?.started_at ? formatMoment(status.started_at, nowMs) : UNKNOWN
   const listeners = status ? formatCount(Object.values(status.clients).reduce((sum, count) => sum + count, 0)) : UNKNOWN
   return (
-    <article class="source-page">
+    <article class="health-page">
       <header>
         <BackLink />
-        <h1>The source</h1>
+        <h1>Health</h1>
+        <p>{healthSentence(feed, nowMs)}</p>
       </header>
+      <HourBars hours={(status?.score ?? []).slice(-SHOWN_HOURS)} />
       <Facts
         facts={[
           ['Source', source ?? UNKNOWN, source ? [sourceWords[source], reason].filter(Boolean).join(': ') : ''],
@@ -43,6 +46,60 @@ export function SourcePage({ feed, nowMs }: SourceProps) {
       <OwnConnection feed={feed} nowMs={nowMs} />
     </article>
   )
+}
+
+/** Hours that have a bar. */
+const SHOWN_HOURS = 24
+
+/** Says in one sentence how reliable the numbers are now, and how many came true. */
+function healthSentence(feed: BoardFeed, nowMs: number): string {
+  const trouble = troubleOf(feed, nowMs)
+  const hours = feed.status?.score ?? []
+  const sum = (name: 'sealed' | 'retracted' | 'late') => hours.reduce((total, hour) => total + hour[name], 0)
+  const [early, right] = [sum('sealed') + sum('retracted'), sum('sealed')]
+  const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
+  const ahead = lead == null ? '' : `, half of them ${formatDuration(lead)} or more ahead of their block`
+  const record =
+    early === 0
+      ? 'No early line has been judged yet.'
+      : `${formatShare(right, early)} of ${formatCount(early)} early lines came true${ahead}.`
+  return `${trouble === null ? 'Healthy' : trouble.text}. ${record}`
+}
+
+/** One bar for each hour: lines that came true, late ones, retracted ones, and whether the source was down. */
+function HourBars({ hours }: { readonly hours: readonly HourScore[] }) {
+  const totalOf = ({ sealed, late, retracted }: HourScore) => sealed + late + retracted
+  const most = Math.max(1, ...hours.map(totalOf))
+  return (
+    <figure class="hours" aria-label="The last hours">
+      <ol class="hour-bars">
+        {hours.map((hour) => {
+          const words = hourWords(hour)
+          return (
+            <li key={hour.hour} title={words} data-down={hour.seconds.down >= DOWN_MIN_S || undefined}>
+              <span class="unseen">{words}</span>
+              {(['retracted', 'late', 'sealed'] as const).map((part) => (
+                <i key={part} class={part} style={{ height: `${(100 * hour[part]) / most}%` }} />
+              ))}
+            </li>
+          )
+        })}
+      </ol>
+      <figcaption class="legend">
+        <span class="legend-sealed">came true</span>
+        <span class="legend-late">late</span>
+        <span class="legend-retracted">retracted</span>
+        <span class="legend-down">source down</span>
+        {hours.length > 0 && <span>one bar an hour, the newest at the right</span>}
+      </figcaption>
+    </figure>
+  )
+}
+
+function hourWords(hour: HourScore): string {
+  const counts = (['sealed', 'late', 'retracted'] as const).map((part) => `${formatCount(hour[part])} ${part}`)
+  const down = hour.seconds.down >= DOWN_MIN_S ? [`down for ${formatDuration(hour.seconds.down * 1_000)}`] : []
+  return `${formatClock(hour.hour).slice(0, 5)}: ${[...counts, ...down].join(', ')}`
 }
 
 const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, value: string, detail: string])[] }) => (
@@ -128,7 +185,7 @@ function Score({ hours }: { readonly hours: readonly HourScore[] }) {
   )
 }
 
-function OwnConnection({ feed, nowMs }: SourceProps) {
+function OwnConnection({ feed, nowMs }: HealthProps) {
   const { state, interruptions } = feed
   const gaps = feed.lines.all.filter(({ content }) => content.type === 'gap')
   const transport = state?.transport ? `over ${state.transport === 'sse' ? 'SSE' : 'WebSocket'}` : ''

@@ -2,7 +2,7 @@
 export type BoardRoute = { readonly page: BoardPage; readonly filter: BoardFilter; readonly view: BoardView }
 
 type BoardPage =
-  | { readonly name: 'symbols' | 'source' | 'play' }
+  | { readonly name: 'symbols' | 'health' | 'play' }
   | { readonly name: 'symbol'; readonly symbol: string }
   | { readonly name: 'fact'; readonly key: string }
 
@@ -63,7 +63,9 @@ export function parseRoute(hash: string): BoardRoute {
 function pageOf(path: string): BoardPage {
   const [first = '', second = ''] = path.split('/').map(decode)
   if (first === '') return { name: 'symbols' }
-  if (first === 'source' || first === 'play') return { name: first }
+  if (first === 'health' || first === 'play') return { name: first }
+  // Old links.
+  if (first === 'source') return { name: 'health' }
   if (first === 'fact') return { name: 'fact', key: second }
   return { name: 'symbol', symbol: first }
 }

@@ -1,3 +1,4 @@
+import { CopyButton } from './copy-button.tsx'
 import { shortHex } from './number-text.ts'
 import { pageSetting } from './page-settings.ts'
 
@@ -6,7 +7,6 @@ const explorer = pageSetting('explorer-url')
 export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx'; readonly label: string; readonly hex: string }) {
   const link = /^https?:\/\//.test(explorer) ? `${explorer}/${kind}/${encodeURIComponent(hex)}` : null
   const code = <code title={hex}>{shortHex(hex)}</code>
-  const copy = () => navigator.clipboard?.writeText(hex).catch(() => {})
   return (
     <span class="hex">
       {label}{' '}
@@ -17,9 +17,9 @@ export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx';
           {code}
         </a>
       )}
-      <button type="button" class="copy-hex" aria-label={`Copy ${label}`} onClick={copy}>
+      <CopyButton label={`Copy ${label}`} text={() => hex}>
         copy
-      </button>
+      </CopyButton>
     </span>
   )
 }

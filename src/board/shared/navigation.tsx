@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRoute } from './board-route.ts'
+import { keep, kept } from './page-settings.ts'
 
 /** Number of pages that were opened before this entry of the history, so that Back stays on the board. */
 let depth = 0
@@ -18,6 +19,7 @@ function noteEntry(): void {
 
 /** Called once, before anything is drawn. */
 export function beginNavigation(): void {
+  restoreView()
   const known: unknown = history.state?.depth
   depth = typeof known === 'number' ? known : 0
   history.replaceState({ depth }, '')
@@ -42,7 +44,23 @@ function changeRoute(part: Partial<BoardRoute>, search = location.search): void 
   dispatchEvent(new Event('hashchange'))
 }
 
-export const changeView = (part: Partial<BoardView>): void => changeRoute({ view: { ...readRoute().view, ...part } })
+export function changeView(part: Partial<BoardView>): void {
+  const view = { ...readRoute().view, ...part }
+  changeRoute({ view })
+  // A wall has the layout of a wall, which nobody chose.
+  if (!view.isWall && ('pins' in part || 'layout' in part))
+    keep(KEPT_VIEW, new URLSearchParams({ pins: view.pins.join(), layout: view.layout }).toString())
+}
+
+const KEPT_VIEW = 'view'
+
+/** A visit without a selection has the pins and the layout of the visit before. */
+function restoreView(): void {
+  const chosen = new URLSearchParams(kept(KEPT_VIEW) ?? '')
+  if (!['', '#/'].includes(location.hash) || chosen.size === 0) return
+  const { view } = parseRoute(`#/?${chosen}`)
+  history.replaceState(history.state, '', `${location.pathname}${location.search}${formatRoute({ ...readRoute(), view })}`)
+}
 
 export const changeFilter = (filter: BoardFilter): void => changeRoute({ filter })
 

@@ -4,10 +4,23 @@ const { dataset } = document.documentElement
 export function toggleTheme(): void {
   const isDark = dataset.theme === undefined ? matchMedia('(prefers-color-scheme: dark)').matches : dataset.theme === 'dark'
   dataset.theme = isDark ? 'light' : 'dark'
+  keep('theme', dataset.theme)
+}
+
+/** Keeps a choice of the reader for the next visit. Without storage, it lasts until the page is closed. */
+export function keep(name: string, value: string): void {
   try {
-    localStorage.setItem('theme', dataset.theme)
+    localStorage.setItem(name, value)
   } catch {
-    // Without storage, the choice lasts until the page is closed.
+    // The browser forbids the storage.
+  }
+}
+
+export function kept(name: string): string | null {
+  try {
+    return localStorage.getItem(name)
+  } catch {
+    return null
   }
 }
 

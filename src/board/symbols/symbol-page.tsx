@@ -4,8 +4,9 @@ import { premium, type Update } from '../../sdk/client/index.ts'
 import type { ChartProps } from '../chart/candle-chart.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { useHistory } from '../feed/symbol-history.ts'
+import { CopyButton } from '../shared/copy-button.tsx'
 import { HexLink } from '../shared/hex-link.tsx'
-import { BackLink, openPage } from '../shared/navigation.tsx'
+import { BackLink, openPage, PageLink } from '../shared/navigation.tsx'
 import { formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import { basisWords, type LineStage, stageWords } from '../shared/state-words.ts'
 import { multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
@@ -15,14 +16,18 @@ import type { TapeLine } from '../tape/tape-lines.ts'
 import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
 import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 
-type PageProps = StockProps & { readonly feed: BoardFeed }
+type PageProps = StockProps & {
+  readonly feed: BoardFeed
+  /** The symbols in the order of the list. */
+  readonly order: readonly string[]
+}
 
-export function SymbolPage({ stock, feed, nowMs }: PageProps) {
+export function SymbolPage({ stock, feed, order, nowMs }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
   const basis = premium(stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
-      <SymbolHead stock={stock} nowMs={nowMs} />
+      <SymbolHead stock={stock} nowMs={nowMs} order={order} />
       <p class="note">
         {basis && stock.quote
           ? `Premium ${basisWords(basis.kind, stock.quote.venue)}.`
@@ -67,13 +72,30 @@ const figures: readonly (readonly [title: string, Cell: ComponentType<StockProps
   ['Supply', SupplyCell],
 ]
 
-function SymbolHead({ stock, nowMs }: StockProps) {
+function SymbolHead({ stock, nowMs, order }: StockProps & Pick<PageProps, 'order'>) {
+  const at = order.indexOf(stock.symbol)
+  const [before, after] = [order[at - 1], at === -1 ? undefined : order[at + 1]]
   const { isin } = stock.token
   const warnings = warningsText(stock)
   return (
     <>
       <header>
-        <BackLink />
+        <p class="page-head">
+          <BackLink />
+          <CopyButton label="Copy link" text={() => location.href}>
+            copy link
+          </CopyButton>
+          {before !== undefined && (
+            <PageLink page={{ name: 'symbol', symbol: before }} class="next">
+              ‹ {before}
+            </PageLink>
+          )}
+          {after !== undefined && (
+            <PageLink page={{ name: 'symbol', symbol: after }} class={before === undefined ? 'next' : ''}>
+              {after} ›
+            </PageLink>
+          )}
+        </p>
         <h1>
           <b dir="auto">{stock.symbol}</b> <span dir="auto">{nameOf(stock)}</span>
         </h1>

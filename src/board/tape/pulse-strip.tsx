@@ -18,11 +18,11 @@ export function Strip({ feed, nowMs }: StripProps) {
   const source = state?.source ?? status?.source ?? null
   const lag = status?.lag_ms ?? null
   const isLive = state?.phase === 'live'
-  const trouble = connectionTrouble(feed) ?? sourceTrouble(feed, nowMs) ?? gapTrouble(feed, nowMs) ?? factTrouble(feed)
+  const trouble = troubleOf(feed, nowMs)
   return (
     <>
       <PageLink
-        page={{ name: 'source' }}
+        page={{ name: 'health' }}
         class={`pulse ${lookOf(isLive, source, trouble)}`}
         source={source}
         title={source === null ? undefined : sourceWords[source]}
@@ -40,7 +40,7 @@ export function Strip({ feed, nowMs }: StripProps) {
         {scoreText(status)}
       </p>
       <p class={`trouble ${trouble?.level ?? ''}`} role="status">
-        {trouble && <PageLink page={trouble.page ?? { name: 'source' }}>{trouble.text}</PageLink>}
+        {trouble && <PageLink page={trouble.page ?? { name: 'health' }}>{trouble.text}</PageLink>}
         {trouble?.dismiss && (
           <button type="button" onClick={trouble.dismiss}>
             Dismiss
@@ -50,6 +50,10 @@ export function Strip({ feed, nowMs }: StripProps) {
     </>
   )
 }
+
+/** Says what is wrong, the most important first; null if all is well. */
+export const troubleOf = (feed: BoardFeed, nowMs: number): Trouble | null =>
+  connectionTrouble(feed) ?? sourceTrouble(feed, nowMs) ?? gapTrouble(feed, nowMs) ?? factTrouble(feed)
 
 function phaseWord({ state, failure, interruptions }: BoardFeed, source: Source | null): string {
   if (failure !== null) return 'Refused'

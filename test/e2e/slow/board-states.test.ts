@@ -203,3 +203,59 @@ it('a wall is filled by its tiles, on its last page too', async (test) => {
   const end = Math.max(...tiles.map((tile) => (tile ? tile.y + tile.height : 0)))
   expect(main.y + main.height - end).toBeLessThan(0.1 * main.height)
 })
+
+describe('the tab of the browser', () => {
+  it('has the price of the symbol, and a warning while the page is not live', async (test) => {
+    const stack = await openBoardStack(test, browser, { path: '/#/AAPLc' })
+    const { page, relay } = stack
+    await expect.poll(() => page.title()).toMatch(/^AAPLc \d+\.\d\d.* · stocktape$/)
+    const icon = () => page.locator('link[rel="icon"]').getAttribute('href')
+    const good = await icon()
+    expect(good).toMatch(/^data:image\/svg\+xml,/)
+    await page.locator('.back').click()
+    await expect.poll(() => page.title()).toBe('stocktape')
+    await relay.stop()
+    await expect.poll(() => page.title()).toBe('⚠ stocktape')
+    expect(await icon()).not.toBe(good)
+  })
+})
+
+it('a visit without a selection has the pins and the layout of the visit before, and a link has its own', async (test) => {
+  const { page, relay } = await openBoardStack(test, browser)
+  await page.getByRole('button', { name: 'Pin TSLAc' }).click()
+  await page.getByRole('button', { name: 'Tiles' }).click()
+  const shown = () => page.locator('[data-symbol]').first().getAttribute('data-symbol')
+  await page.goto('about:blank')
+  await page.goto(relay.url)
+  await page.locator('.tile').first().waitFor()
+  expect([await shown(), new URL(page.url()).hash]).toEqual(['TSLAc', '#/?layout=tiles&pins=TSLAc'])
+  await page.goto('about:blank')
+  await page.goto(`${relay.url}/#/?sort=symbol`)
+  await page.locator('tr[data-symbol]').first().waitFor()
+  expect(await shown()).toBe('AAPLc')
+})
+
+it('the health page says in a sentence how well the feed does, and has a bar for each hour', async (test) => {
+  const stack = await openBoardStack(test, browser)
+  const { page, devnet, relay } = stack
+  await waitForPendingLogs(page)
+  transfer(stack, 'AAPLc', 3)
+  devnet.seal()
+  await page.goto(`${relay.url}/#/health`)
+  await page.getByText(/^Healthy\. 100 % of 3 early lines came true, half of them/).waitFor()
+  const hour = page.locator('.hour-bars li').last()
+  expect(await hour.getAttribute('title')).toMatch(/^\d\d:00: 3 sealed, 0 late, 0 retracted$/)
+  expect((await hour.locator('.sealed').boundingBox())?.height).toBeGreaterThan(80)
+  // An old link leads to it too.
+  await page.goto(`${relay.url}/#/source`)
+  await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor()
+})
+
+it('the page of a symbol leads to the one before and the one after, in the order of the list', async (test) => {
+  const { page } = await openBoardStack(test, browser, { path: '/#/AMZNc?sort=-symbol' })
+  const before = page.locator('.page-head a').nth(1)
+  await expect.poll(() => before.textContent()).toContain('COINc')
+  await page.locator('.page-head a').nth(2).click()
+  await page.getByRole('heading', { level: 1, name: 'AAPLc' }).waitFor()
+  expect(await page.locator('.page-head a').count()).toBe(2)
+})

@@ -188,7 +188,7 @@ describe('the URL', () => {
   const word = fc.stringMatching(/^[A-Za-z0-9.%ö-]{1,12}$/)
   const route: fc.Arbitrary<BoardRoute> = fc.record({
     page: fc.oneof(
-      fc.constantFrom({ name: 'symbols' } as const, { name: 'source' } as const, { name: 'play' } as const),
+      fc.constantFrom({ name: 'symbols' } as const, { name: 'health' } as const, { name: 'play' } as const),
       text.map((symbol) => ({ name: 'symbol', symbol: `x${symbol}` }) as const),
       text.map((key) => ({ name: 'fact', key }) as const),
     ),
