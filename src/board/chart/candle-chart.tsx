@@ -1,4 +1,5 @@
 import {
+  AreaSeries,
   type AutoscaleInfo,
   BaselineSeries,
   CandlestickSeries,
@@ -19,7 +20,7 @@ import { barIntervals } from '../../sdk/generated/bar-intervals.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { formatBps, formatMoney, formatPrice, UNKNOWN } from '../shared/number-text.ts'
 import { formatMoment } from '../shared/time-text.ts'
-import { chartSentence, marksOf, navPoints, shadesOf } from './chart-data.ts'
+import { chartSentence, marksOf, navPoints, shadesOf, stepsOf } from './chart-data.ts'
 
 export type ChartProps = {
   readonly stock: StockState
@@ -32,6 +33,8 @@ export type ChartProps = {
 type ChartData = {
   readonly bars: readonly Bar[]
   readonly navs: ReturnType<typeof navPoints>
+  /** All steps of the chart, so that equal times are equally wide. */
+  readonly times: readonly number[]
   readonly shades: ReturnType<typeof shadesOf>
   readonly marks: ReturnType<typeof marksOf>
 }
@@ -69,8 +72,9 @@ export function CandleChart(props: ChartProps) {
   const isLive = feed.state?.phase === 'live'
   const { bars, failure } = useBars(feed, stock.address, interval, isLive)
   const navs = navPoints(bars, readings, { nav: stock.nav, seconds: nowMs / 1_000 }, step)
-  const times = [...new Set([...bars.map(timeOf), ...navs.map(({ time }) => time)])].sort((a, b) => a - b)
-  const data = { bars, navs, shades: shadesOf(times, navs, events), marks: marksOf(events, step) }
+  const known = [...bars.map(timeOf), ...navs.map(({ time }) => time)]
+  const times = known.length === 0 ? [] : stepsOf(Math.min(...known), Math.max(...known), step, BARS_BOUND)
+  const data = { bars, navs, times, shades: shadesOf(times, navs, events), marks: marksOf(events, step) }
   return (
     <section class="chart-panel" aria-label="Price, NAV, volume and premium">
       <div class="chart-head">
@@ -176,7 +180,7 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
   const shown = pointed ?? (last ? { bar: last, time: timeOf(last) } : null)
   return (
     <>
-      <p class="cursor-text figure">{shown && pointedText(shown, data, nowMs)}</p>
+      <p class="cursor-text figure">{shown && `${pointed ? '' : 'Last candle  '}${pointedText(shown, data, nowMs)}`}</p>
       <div
         class="chart"
         ref={box}
@@ -232,7 +236,10 @@ class Drawing {
     this.#element = element
     const quiet = { priceLineVisible: false, lastValueVisible: false }
     this.#chart = createChart(element, { autoSize: true, layout: { attributionLogo: false } })
-    this.#shade = this.#chart.addSeries(HistogramSeries, { ...quiet, priceScaleId: 'shade', base: 0 })
+    this.#shade = this.#chart.addSeries(AreaSeries, {
+      ...{ ...quiet, priceScaleId: 'shade', lineVisible: false, lineType: LineType.WithSteps, crosshairMarkerVisible: false },
+      autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
+    })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
     this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
     this.#nav = this.#chart.addSeries(LineSeries, {
@@ -255,7 +262,7 @@ class Drawing {
     this.#chart.subscribeCrosshairMove(({ time }) => onPoint(typeof time === 'number' ? time : null))
   }
 
-  draw({ bars, navs, shades, marks }: ChartData): void {
+  draw({ bars, navs, times, shades, marks }: ChartData): void {
     const colors = this.#paint()
     const at = (time: number) => ({ time: time as UTCTimestamp })
     const first = Number(bars.at(-1)?.close ?? navs.at(-1)?.value ?? 1)
@@ -273,7 +280,11 @@ class Drawing {
     )
     this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.ink })))
     this.#shade.setData(
-      [...shades].map(([time, shade]) => ({ ...at(time), value: 1, color: shade === 'held' ? colors.held : colors.shade })),
+      times.map((time) => {
+        const shade = shades.get(time)
+        const color = shade === 'held' ? colors.held : colors.shade
+        return { ...at(time), value: shade === undefined ? 0 : 1, topColor: color, bottomColor: color }
+      }),
     )
     this.#volume.setData(
       bars.map((bar) => ({
@@ -286,7 +297,14 @@ class Drawing {
       bars.flatMap((bar) => (bar.basis_bps === null ? [] : [{ ...at(timeOf(bar)), value: Number(bar.basis_bps) }])),
     )
     this.#marks.setMarkers(
-      marks.map(({ time, text }) => ({ ...at(time), text, position: 'aboveBar', shape: 'circle', color: colors.attention })),
+      marks.map(({ time, text }) => ({
+        ...at(time),
+        text,
+        position: 'aboveBar',
+        shape: 'square',
+        size: 0.6,
+        color: colors.attention,
+      })),
     )
     const newest = Math.max(...[...bars.slice(-1).map(timeOf), ...navs.slice(-1).map(({ time }) => time)], 0)
     const count = bars.length + navs.length

@@ -57,11 +57,20 @@ export function shadesOf(
 }
 
 /** Corporate actions and pauses, at the steps in which they were. */
-export const marksOf = (events: readonly Update[], step: number): readonly EventMark[] =>
-  events.flatMap((update) => {
+export function marksOf(events: readonly Update[], step: number): readonly EventMark[] {
+  const texts = new Map<number, string[]>()
+  for (const update of events) {
     const text = markText(update)
-    return text === null ? [] : [{ time: Math.floor(secondsOf(update.time) / step) * step, text }]
-  })
+    const time = Math.floor(secondsOf(update.time) / step) * step
+    if (text !== null) texts.set(time, [...(texts.get(time) ?? []), text])
+  }
+  // Several in one step have one mark, with the last one in words.
+  return [...texts].map(([time, all]) => ({ time, text: all.length > 1 ? `${all.at(-1)} +${all.length - 1}` : (all[0] ?? '') }))
+}
+
+/** All steps between two times, so that equal times are equally wide; the newest ones up to a limit. */
+export const stepsOf = (first: number, last: number, step: number, bound: number): readonly number[] =>
+  Array.from({ length: Math.min(bound, Math.floor((last - first) / step) + 1) }, (_, index) => last - index * step).toReversed()
 
 function markText(update: Update): string | null {
   if (update.type === 'multiplier') return update.phase === 'effective' && update.previous !== null ? `×${update.multiplier}` : null

@@ -2,7 +2,7 @@ import type { Bar, BarsPage, StockState } from '../../sdk/client/index.ts'
 
 /** Figures of a stock in the last day. They are equal for every reader, because the relay keeps the bars. */
 export type DayFigures = {
-  /** The last price of each hour with a trade, oldest first, and the present one. */
+  /** The last price of each hour with a trade that is over, oldest first, and the present one. */
   readonly closes: readonly { readonly atMs: number; readonly price: number }[]
   /** Dollars for which the stock was traded, and in how many trades. */
   readonly volume: number
@@ -69,7 +69,9 @@ export class DayBars {
       close === null ? [] : [{ atMs: Math.min(nowMs, Date.parse(end)), price: Number(close) }],
     )
     const price = quote?.price == null ? known.at(-1)?.price : Number(quote.price)
-    const closes = price === undefined || known.length === 0 ? known : [...known, { atMs: nowMs, price }]
+    // The present price is the last one of the hour that is not over.
+    const over = known.filter(({ atMs }) => atMs < nowMs)
+    const closes = price === undefined || known.length === 0 ? known : [...over, { atMs: nowMs, price }]
     const sum = (amountOf: (bar: Bar) => number) => hours.reduce((total, bar) => total + amountOf(bar), 0)
     return {
       closes,

@@ -63,7 +63,8 @@ function healthSentence(feed: BoardFeed, nowMs: number): string {
     early === 0
       ? 'No early line has been judged yet.'
       : `${formatShare(right, early)} of ${formatCount(early)} early lines came true${ahead}.`
-  return `${trouble === null ? 'Healthy' : trouble.text}. ${record}`
+  const late = sum('late') === 0 ? '' : ` ${formatCount(sum('late'))} more came late.`
+  return `${trouble === null ? 'Healthy' : trouble.text}. ${record}${late}`
 }
 
 /** One bar for each hour: lines that came true, late ones, retracted ones, and whether the source was down. */

@@ -66,8 +66,8 @@ function LazyChart(props: ChartProps) {
 }
 
 const figures: readonly (readonly [title: string, Cell: ComponentType<StockProps>])[] = [
+  ['Price now', QuoteCell],
   ['NAV', NavCell],
-  ['Price', QuoteCell],
   ['Premium bps', BasisCell],
   ['Supply', SupplyCell],
 ]

@@ -34,11 +34,11 @@ type EntryProps = StockProps & {
 /** The columns after the symbol. A column whose name is a sort key can be sorted. */
 const columns: readonly { readonly title: string; readonly name: string; readonly View: ComponentType<EntryProps> }[] = [
   { title: 'Price $', name: 'quote', View: QuoteCell },
-  { title: 'Change', name: 'change', View: ChangeCell },
+  { title: 'NAV $', name: 'nav', View: NavCell },
   { title: 'Premium bps', name: 'basis', View: BasisCell },
+  { title: 'Change', name: 'change', View: ChangeCell },
   { title: 'Day', name: 'trend', View: TrendCell },
   { title: 'Volume 24 h', name: 'volume', View: VolumeCell },
-  { title: 'NAV $', name: 'nav', View: NavCell },
 ]
 
 export function SymbolsView(props: SymbolsProps) {

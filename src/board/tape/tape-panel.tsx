@@ -6,7 +6,7 @@ import { memo } from '../feed/board-hooks.ts'
 import { type BoardFilter, type TapeShow, tapeShows } from '../shared/board-route.ts'
 import { changeFilter, changeView, openPage } from '../shared/navigation.tsx'
 import { formatCount } from '../shared/number-text.ts'
-import { formatDuration, formatTapeTime } from '../shared/time-text.ts'
+import { formatAge, formatTapeTime } from '../shared/time-text.ts'
 import { FilterChips, FilterForm } from './filter-bar.tsx'
 import type { TapeLine } from './tape-lines.ts'
 import { linesOf, tapeTabs } from './tape-tabs.ts'
@@ -170,7 +170,7 @@ function emptyWords(feed: BoardFeed, show: TapeShow, waiting: number, nowMs: num
   if (waiting > 0) return 'The page had to drop the lines shown here, because many newer ones arrived. Resume to see the newest.'
   if (feed.failure !== null) return 'The relay refuses this selection.'
   if (feed.state?.phase !== 'live') return 'Connecting …'
-  const since = last === undefined ? '' : ` The last message arrived ${formatDuration(nowMs - Date.parse(last))} ago.`
+  const since = last === undefined ? '' : ` The last message arrived ${formatAge(nowMs - Date.parse(last))} ago.`
   return `${tapeTabs[show].empty}${since}`
 }
 

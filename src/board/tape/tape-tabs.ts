@@ -24,7 +24,7 @@ export const tapeTabs: Readonly<Record<TapeShow, Tab>> = {
   retracted: {
     title: 'Retracted',
     shows: ({ retraction }) => retraction !== null,
-    empty: 'Nothing was retracted: all that this page has read is true, or still open.',
+    empty: 'Nothing was retracted: all that this page has read is sealed, or still open.',
   },
 }
 

@@ -138,8 +138,11 @@ export function shortRemark(line: TapeLine): string | null {
 }
 
 /** Returns the tint of a line that a reader must not overlook. */
-export function tintOf({ content: { type }, retraction }: TapeLine): 'attention' | 'bad' | null {
+export function tintOf({ content, retraction }: TapeLine): 'attention' | 'bad' | null {
+  const { type } = content
   if (retraction !== null || type === 'seize') return 'bad'
+  // A token that is listed tells its first multiplier, which is no event.
+  if (content.type === 'multiplier' && content.previous === null) return null
   return ['multiplier', 'pause', 'action', 'gap', 'hole'].includes(type) ? 'attention' : null
 }
 

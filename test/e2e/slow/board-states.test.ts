@@ -189,7 +189,7 @@ describe('before the script runs', () => {
   })
 })
 
-it.each([320, 720, 800, 870, 1_100])('a screen of %d pixels has no sideways scrolling and all tools', async (width) => {
+it.each([320, 720, 768, 870, 900, 1_100])('a screen of %d pixels has no sideways scrolling and all tools', async (width) => {
   const { page } = await openBoardStack({ onTestFinished }, browser, { viewport: { width, height: 800 } })
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
   const help = (await page.getByRole('button', { name: 'Help' }).boundingBox()) ?? expect.unreachable()

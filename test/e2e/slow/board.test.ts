@@ -63,17 +63,6 @@ async function showTransfer(page: Page, stack: TestStack, symbol = 'AAPLc', raw 
 }
 
 describe('the tape', () => {
-  it('shows the first update within two seconds of opening', async (test) => {
-    const stack = await openTestStack({}, test)
-    transfer(stack, 'AAPLc', 3)
-    const { page, errors } = await openBoard(test, browser, stack.relay.url)
-    await page.locator('[data-line][data-stage="preconfirmed"]').first().waitFor()
-    // Since the navigation began, by the clock of the page.
-    expect(await page.evaluate('performance.now()')).toBeLessThan(2_000)
-    expect(await page.locator('[data-symbol="AAPLc"] [data-field="nav"]').textContent()).toMatch(/\d+\.\d\d/)
-    expect(errors).toEqual([])
-  })
-
   it('turns a line sealed, strikes it through or marks it as late, each where it stands, and says why', async (test) => {
     const stack = await openStackWithBoard(test)
     const { devnet, page } = stack

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { chartSentence, marksOf, navPoints, shadesOf } from '../../../../src/board/chart/chart-data.ts'
+import { chartSentence, marksOf, navPoints, shadesOf, stepsOf } from '../../../../src/board/chart/chart-data.ts'
 import type { Bar, ReferenceValue, Update } from '../../../../src/sdk/client/index.ts'
 
 const time = (seconds: number) => new Date(seconds * 1_000).toISOString()
@@ -38,13 +38,18 @@ it('a multiplier that takes effect, a pause and an action are marks; a first mul
   const multiplier = (phase: string, previous: string | null) => message('multiplier', 61, { phase, previous, multiplier: '2' })
   const events = [
     ...[multiplier('effective', null), multiplier('scheduled', '1'), multiplier('effective', '1')],
-    ...[message('pause', 130, { change: 'paused' }), message('action', 190, {})],
+    ...[message('pause', 130, { change: 'paused' }), message('action', 190, {}), message('pause', 191, { change: 'unpaused' })],
   ]
   expect(marksOf(events, 60)).toEqual([
     { time: 60, text: '×2' },
     { time: 120, text: 'paused' },
-    { time: 180, text: 'news' },
+    { time: 180, text: 'unpaused +1' },
   ])
+})
+
+it('has a step for each length of time, the newest ones up to a limit', () => {
+  expect(stepsOf(60, 240, 60, 9)).toEqual([60, 120, 180, 240])
+  expect(stepsOf(60, 240, 60, 2)).toEqual([180, 240])
 })
 
 it('its sentence has the range of the prices and of the NAV', () => {
