@@ -84,7 +84,7 @@ export function CandleChart(props: ChartProps) {
           chosen={range}
           choose={(name) => show({ range: name, interval: ranges[name].interval })}
         />
-        <Choices label="Interval" all={intervals} chosen={interval} choose={(name) => show({ range, interval: name })} />
+        <Choices label="Candle" all={intervals} chosen={interval} choose={(name) => show({ range, interval: name })} />
       </div>
       {failure !== null && isLive && <p class="attention">The bars could not be read: {failure}</p>}
       {times.length === 0 ? (
@@ -105,6 +105,7 @@ type ChoicesProps<Name extends string> = {
 
 const Choices = <Name extends string>({ label, all, chosen, choose }: ChoicesProps<Name>) => (
   <fieldset class="tabs" aria-label={label}>
+    <small class="faint">{label}</small>
     {all.map((name) => (
       <button type="button" key={name} aria-pressed={name === chosen} onClick={() => choose(name)}>
         {name}
@@ -194,7 +195,7 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
         <span class="legend-nav">NAV</span>
         <span class="legend-held">NAV held</span>
         <span class="legend-closed">market closed</span>
-        <span>below: volume in dollars, premium in bps</span>
+        <span>candles: trades of all pools; below: their volume in dollars, premium in bps</span>
         <a href="https://www.tradingview.com/">Charts by TradingView</a>
       </p>
     </>
@@ -255,6 +256,7 @@ class Drawing {
       },
       2,
     )
+    this.#premium.priceScale().applyOptions({ scaleMargins: { top: 0.25, bottom: 0.15 } })
     this.#marks = createSeriesMarkers(this.#candles, [])
     for (const [index, pane] of this.#chart.panes().entries()) pane.setStretchFactor(HEIGHTS[index] ?? 1)
     for (const moved of ['pointerdown', 'wheel', 'touchstart'])
@@ -293,8 +295,15 @@ class Drawing {
         color: isUp(bar) ? colors.faintUp : colors.faintDown,
       })),
     )
+    // Against a held NAV it is a drift, which has no side.
+    const drift = {
+      ...{ topLineColor: colors.soft, bottomLineColor: colors.soft },
+      ...{ topFillColor1: colors.shade, bottomFillColor2: colors.shade },
+    }
     this.#premium.setData(
-      bars.flatMap((bar) => (bar.basis_bps === null ? [] : [{ ...at(timeOf(bar)), value: Number(bar.basis_bps) }])),
+      bars.flatMap((bar) =>
+        bar.basis_bps === null ? [] : [{ ...at(timeOf(bar)), value: Number(bar.basis_bps), ...(bar.basis === 'drift' && drift) }],
+      ),
     )
     this.#marks.setMarkers(
       marks.map(({ time, text }) => ({

@@ -64,8 +64,11 @@ export function marksOf(events: readonly Update[], step: number): readonly Event
     const time = Math.floor(secondsOf(update.time) / step) * step
     if (text !== null) texts.set(time, [...(texts.get(time) ?? []), text])
   }
-  // Several in one step have one mark, with the last one in words.
-  return [...texts].map(([time, all]) => ({ time, text: all.length > 1 ? `${all.at(-1)} +${all.length - 1}` : (all[0] ?? '') }))
+  // Several in one step have one mark.
+  return [...texts].map(([time, [text = '', ...others]]) => ({
+    time,
+    text: others.length === 0 ? text : `${others.length + 1} events`,
+  }))
 }
 
 /** All steps between two times, so that equal times are equally wide; the newest ones up to a limit. */

@@ -9,21 +9,21 @@ const DAY_MS = 86_400_000
 /** A price that has moved by less than this is a flat line. */
 const LEAST_SCALE = 0.0025
 
-type Closes = Pick<DayFigures, 'closes'>
+type Closes = Pick<DayFigures, 'closes' | 'change'>
 
-/** The largest distance of a price from the first one of its day. All small charts of a list have this height. */
+/** The price from which the change of the day is measured. */
+const baseOf = ({ closes, change }: Closes): number => change?.base ?? closes[0]?.price ?? 1
+
+/** The largest change of a price of the day. All small charts of a list have this height. */
 export const scaleOf = (days: readonly Closes[]): number =>
-  Math.max(
-    LEAST_SCALE,
-    ...days.flatMap(({ closes }) => closes.map(({ price }) => Math.abs(price / (closes[0]?.price ?? price) - 1))),
-  )
+  Math.max(LEAST_SCALE, ...days.flatMap((day) => day.closes.map(({ price }) => Math.abs(price / baseOf(day) - 1))))
 
-/** Draws the closes of a day. The middle is the first price, and the width is a day. */
-export const Sparkline = memo(({ closes, scale }: Closes & { readonly scale: number }) => {
-  const [first] = closes
+/** Draws the closes of a day. The line in the middle is the price from which the change is measured; the width is a day. */
+export const Sparkline = memo(({ closes, change, scale }: Closes & { readonly scale: number }) => {
+  const base = baseOf({ closes, change })
   const untilMs = closes.at(-1)?.atMs ?? 0
   const x = (atMs: number) => WIDTH - PAD - ((untilMs - atMs) / DAY_MS) * (WIDTH - 2 * PAD)
-  const y = (price: number) => HEIGHT / 2 - ((price / (first?.price ?? price) - 1) / scale) * (HEIGHT / 2 - PAD)
+  const y = (price: number) => HEIGHT / 2 - ((price / base - 1) / scale) * (HEIGHT / 2 - PAD)
   const line = closes.map(({ atMs, price }) => `${x(atMs).toFixed(1)} ${y(price).toFixed(1)}`).join('L')
   return (
     <svg class="spark" viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">

@@ -8,7 +8,7 @@ export type DayFigures = {
   readonly volume: number
   readonly trades: number
   /** Since the last close of the market; without a price of that time, since the first trade of the day. */
-  readonly change: { readonly percent: number; readonly sinceMs: number } | null
+  readonly change: { readonly percent: number; readonly sinceMs: number; readonly base: number } | null
 }
 
 const HOUR_MS = 3_600_000
@@ -83,11 +83,10 @@ export class DayBars {
 
   #changeOf(symbol: string, price: number, hours: readonly Bar[]): DayFigures['change'] {
     const atClose = this.#closed?.prices.get(symbol)
-    const percentFrom = (before: number) => (price / before - 1) * 100
-    if (this.#closed !== null && atClose !== undefined)
-      return { percent: percentFrom(atClose), sinceMs: Date.parse(this.#closed.at) }
+    const changeFrom = (base: number, since: string) => ({ percent: (price / base - 1) * 100, sinceMs: Date.parse(since), base })
+    if (this.#closed !== null && atClose !== undefined) return changeFrom(atClose, this.#closed.at)
     const first = hours.find(({ open }) => open !== null)
-    return first ? { percent: percentFrom(Number(first.open)), sinceMs: Date.parse(first.start) } : null
+    return first ? changeFrom(Number(first.open), first.start) : null
   }
 
   #keep(bar: Bar): void {

@@ -136,7 +136,7 @@ const scoreColumns: readonly ScoreColumn[] = [
   ['Amended', ({ amended }) => formatCount(amended), (hour) => isNoticeable(hour.amended, hour)],
   ['Late', ({ late }) => formatCount(late), (hour) => isNoticeable(hour.late, hour)],
   ['Backfilled', ({ backfilled }) => formatCount(backfilled)],
-  ['Early and right', ({ sealed, retracted, late }) => formatShare(sealed, sealed + retracted + late)],
+  ['Early share', ({ sealed, retracted, late }) => formatShare(sealed, sealed + retracted + late)],
   ['Lead p50', ({ lead_ms }) => leadText(lead_ms.p50)],
   ['Lead p95', ({ lead_ms }) => leadText(lead_ms.p95)],
   [

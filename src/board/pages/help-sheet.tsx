@@ -22,6 +22,9 @@ const words = [
   ],
   ['Multiplier', 'Shares per token: a split changes it, and the NAV per token stays.'],
   ['Volume', 'Dollars of the trades of the last 24 hours, as the relay adds them up: the same for every reader.'],
+  ['late', 'First published when its block was already sealed: the relay did not see it before.'],
+  ['≈', 'Valued at the NAV. A trade has the currency that was paid for it.'],
+  ['hatch', 'Under a NAV that is frozen for a corporate action.'],
   ['off NAV', 'A trade 500 basis points or more away from the NAV.'],
   ['–', 'Not known. It is never shown as 0.'],
 ] as const

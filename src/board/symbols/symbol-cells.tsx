@@ -36,9 +36,9 @@ export function NameCell({ stock, nowMs }: StockProps) {
         <span data-field="multiplier" title={stock.multiplier ?? undefined}>
           {multiplierText(stock)}
         </span>
-        {warnings !== null && <Attention field="warnings" words={` ${warnings}`} />}
+        {warnings !== null && <Attention field="warnings" words={` · ${warnings}`} />}
         {scheduled !== null && <Attention words={` → ${scheduled}`} />}
-        {paused !== null && <Attention field="paused" words={` ${paused}`} />}
+        {paused !== null && <Attention field="paused" words={` · ${paused}`} />}
       </span>
     </>
   )
@@ -124,12 +124,15 @@ export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
 
 type DayProps = StockProps & { readonly day: DayFigures }
 
-export function ChangeCell({ day: { change }, nowMs }: DayProps) {
+export function ChangeCell({ stock, day: { change }, nowMs }: DayProps) {
   if (change === null) return <EmptyCell field="change" words="no trades" />
   const text = formatPercent(change.percent)
   const since = `since ${formatMoment(new Date(change.sinceMs).toISOString(), nowMs)}`
+  // Without a price in a pool, it is that of the last trade.
+  const isOld = stock.quote?.price == null
+  const look = isOld ? 'held' : text.startsWith('+') ? 'up' : text.startsWith('−') ? 'down' : ''
   return (
-    <Cell field="change" words={since} look={text.startsWith('+') ? 'up' : text.startsWith('−') ? 'down' : ''}>
+    <Cell field="change" words={isOld ? 'last trade' : since} title={since} look={look}>
       {text}
     </Cell>
   )

@@ -28,13 +28,13 @@ export function SymbolPage({ stock, feed, order, nowMs }: PageProps) {
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
       <SymbolHead stock={stock} nowMs={nowMs} order={order} />
+      <LazyChart {...{ stock, feed, readings, events, nowMs }} />
       <p class="note">
         {basis && stock.quote
-          ? `Premium ${basisWords(basis.kind, stock.quote.venue)}.`
+          ? `${basis.kind === 'drift' ? 'Drift' : 'Premium'} ${basisWords(basis.kind, stock.quote.venue)}.`
           : 'Without a NAV or a price there is no premium.'}{' '}
-        Neither is a price at which anyone can trade.
+        Neither the price of a pool nor the NAV is one at which you are sure to trade.
       </p>
-      <LazyChart {...{ stock, feed, readings, events, nowMs }} />
       <Timeline stock={stock} events={events} nowMs={nowMs} />
       <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
@@ -66,7 +66,7 @@ function LazyChart(props: ChartProps) {
 }
 
 const figures: readonly (readonly [title: string, Cell: ComponentType<StockProps>])[] = [
-  ['Price now', QuoteCell],
+  ['Pool price', QuoteCell],
   ['NAV', NavCell],
   ['Premium bps', BasisCell],
   ['Supply', SupplyCell],

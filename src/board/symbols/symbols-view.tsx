@@ -196,8 +196,8 @@ function SymbolRow(props: EntryProps) {
   )
 }
 
-function TrendCell({ day: { closes }, scale }: EntryProps) {
-  return <Sparkline closes={closes} scale={scale} />
+function TrendCell({ day: { closes, change }, scale }: EntryProps) {
+  return <Sparkline {...{ closes, change, scale }} />
 }
 
 function SymbolTile(props: EntryProps) {

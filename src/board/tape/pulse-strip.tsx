@@ -88,7 +88,7 @@ function scoreText(status: ServiceStatus | null): string {
   const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
   if (sealed + retracted === 0) return ''
   const ahead = lead == null ? '' : `, ${formatDuration(lead)} ahead of the block`
-  return `${formatShare(sealed, sealed + retracted)} came true${ahead} (${hours.length} h)`
+  return `${formatShare(sealed, sealed + retracted)} of early lines came true${ahead} (${hours.length} h)`
 }
 
 type Trouble = {

@@ -6,7 +6,7 @@ import { memo } from '../feed/board-hooks.ts'
 import { type BoardFilter, type TapeShow, tapeShows } from '../shared/board-route.ts'
 import { changeFilter, changeView, openPage } from '../shared/navigation.tsx'
 import { formatCount } from '../shared/number-text.ts'
-import { formatAge, formatTapeTime } from '../shared/time-text.ts'
+import { formatAge, formatClock } from '../shared/time-text.ts'
 import { FilterChips, FilterForm } from './filter-bar.tsx'
 import type { TapeLine } from './tape-lines.ts'
 import { linesOf, tapeTabs } from './tape-tabs.ts'
@@ -195,7 +195,10 @@ const TapeRow = memo(({ line, top, head }: RowProps) => {
       <button type="button" onClick={() => openPage({ name: 'fact', key: line.id })}>
         <span class="unseen">{lineSentence(line, head)}</span>
         <span class="line-row" aria-hidden="true">
-          <span class="line-time">{'time' in content ? formatTapeTime(content.time) : ''}</span>
+          <span class="line-time">
+            {'time' in content && formatClock(content.time)}
+            <span class="milliseconds">{'time' in content && content.time.slice(19, 23)}</span>
+          </span>
           <span class="line-dot" />
           <span class="line-symbol" dir="auto">
             {symbol === '*' ? '' : symbol}
@@ -206,7 +209,7 @@ const TapeRow = memo(({ line, top, head }: RowProps) => {
         <span class="line-row" aria-hidden="true">
           <span class="line-detail" title={[lineRemark(line), detail].filter(Boolean).join(': ')}>
             {isLate && stage !== 'retracted' && <LateClock />}
-            {remark !== null && <span class="attention">{remark} </span>}
+            {remark !== null && <span class="attention">{`${remark}${detail && ' · '}`}</span>}
             {detail}
           </span>
           <span class="line-figure">{value && figure}</span>

@@ -16,7 +16,13 @@ class SmallBoard {
 
   constructor() {
     onTestFinished(() => rmSync(this.root, { recursive: true }))
-    for (const path of ['package-lock.json', 'tsconfig.json', 'src/board/tsconfig.json', 'src/build/build-board.ts'])
+    for (const path of [
+      'package-lock.json',
+      'tsconfig.json',
+      'src/board/tsconfig.json',
+      'src/board/theme.js',
+      'src/build/build-board.ts',
+    ])
       cpSync(join(repository, path), join(this.root, path))
     writeFileSync(join(this.root, 'package.json'), '{"type":"module"}')
     symlinkSync(join(repository, 'node_modules'), join(this.root, 'node_modules'))
@@ -49,6 +55,7 @@ describe('the build of the board', () => {
     const first = board.built()
     expect(Object.keys(first)).toEqual([
       expect.stringMatching(/^dist\/board\/assets\/index-[\w-]+\.js$/),
+      expect.stringMatching(/^dist\/board\/assets\/theme-[\w-]+\.js$/),
       'dist/board/index.html',
       'dist/board/licenses.md',
     ])
@@ -61,7 +68,7 @@ describe('the build of the board', () => {
     board.write('src/board/main.tsx', script.replace('old', 'new'))
     await board.build()
     const second = board.built()
-    expect(Object.keys(second)).toHaveLength(3)
+    expect(Object.keys(second)).toHaveLength(4)
     expect(['new words', 'old words'].filter((words) => Object.values(second).join().includes(words))).toEqual(['new words'])
   })
 
@@ -83,7 +90,7 @@ describe('the build of the board', () => {
     const builds = await Promise.all([board.build(), board.build(), board.build()])
     expect(builds).toEqual(builds.map(() => ({ code: 0, stderr: '' })))
     expect(globSync('dist/*', { cwd: board.root })).toEqual(['dist/board'])
-    expect(Object.keys(board.built())).toHaveLength(3)
+    expect(Object.keys(board.built())).toHaveLength(4)
   })
 
   it('fails with a mistake in a source, which it shows, and leaves the old board', async () => {

@@ -37,7 +37,7 @@ it('sums the last day, and ends with the present price', async () => {
   expect(closes.map(({ price }) => price)).toEqual([104, 110])
   expect(closes.map(({ atMs }) => (now - atMs) / HOUR_MS)).toEqual([1.5, 0])
   expect([volume, trades]).toEqual([21, 4])
-  expect(change).toEqual({ percent: expect.closeTo(10), sinceMs: Date.parse('2026-11-24T13:00:00Z') })
+  expect(change).toEqual({ percent: expect.closeTo(10), sinceMs: Date.parse('2026-11-24T13:00:00Z'), base: 100 })
 })
 
 it('measures the change from the last price before the market closed', async () => {
@@ -45,7 +45,7 @@ it('measures the change from the last price before the market closed', async () 
   const { day, asked } = openDay([page([hour(2, ['100', '104'])]), page([hour(19, ['70', '80']), hour(20, ['60', '70'])])])
   await day.refresh(3, closedAt)
   expect(asked[1]).toEqual({ interval: '1h', until: closedAt, order: 'desc', limit: '6' })
-  expect(day.of(stock('100'), now).change).toEqual({ percent: expect.closeTo(25), sinceMs: Date.parse(closedAt) })
+  expect(day.of(stock('100'), now).change).toEqual({ percent: expect.closeTo(25), sinceMs: Date.parse(closedAt), base: 80 })
   expect(day.of(stock('100', 'TSLAc'), now).change).toBeNull()
 })
 
