@@ -47,7 +47,7 @@ function changeRoute(part: Partial<BoardRoute>, search = location.search): void 
 export function changeView(part: Partial<BoardView>): void {
   const view = { ...readRoute().view, ...part }
   changeRoute({ view })
-  // A wall has the layout of a wall, which nobody chose.
+  // The layout of a wall is not a choice of the reader.
   if (!view.isWall && ('pins' in part || 'layout' in part))
     keep(KEPT_VIEW, new URLSearchParams({ pins: view.pins.join(), layout: view.layout }).toString())
 }

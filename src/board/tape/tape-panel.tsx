@@ -10,7 +10,7 @@ import { formatAge, formatClock } from '../shared/time-text.ts'
 import { FilterChips, FilterForm } from './filter-bar.tsx'
 import type { TapeLine } from './tape-lines.ts'
 import { linesOf, tapeTabs } from './tape-tabs.ts'
-import { lineRemark, lineSentence, lineText, shortRemark, stageOf, tintOf, weightOf } from './tape-texts.ts'
+import { lineRemark, lineSentence, lineText, shortFigure, shortRemark, stageOf, tintOf, weightOf } from './tape-texts.ts'
 
 const ROW_PX = 44
 /** Rows drawn beyond each edge, so that a quick scroll shows no empty space. */
@@ -212,7 +212,7 @@ const TapeRow = memo(({ line, top, head }: RowProps) => {
             {remark !== null && <span class="attention">{`${remark}${detail && ' · '}`}</span>}
             {detail}
           </span>
-          <span class="line-figure">{value && figure}</span>
+          <span class="line-figure">{shortFigure(line)}</span>
         </span>
       </button>
     </li>

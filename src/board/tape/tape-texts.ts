@@ -1,5 +1,5 @@
 import type { Head } from '../../sdk/client/index.ts'
-import { formatBps, formatDecimal, formatTokens, shortHex, UNKNOWN } from '../shared/number-text.ts'
+import { formatAmount, formatBps, formatDecimal, formatTokens, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import {
   type LineStage,
   reasonSentence,
@@ -85,7 +85,7 @@ export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap
 }
 
 const amountText = ({ amount, raw }: { readonly amount: string | null; readonly raw: string }): string =>
-  amount === null ? `${raw} raw` : formatTokens(amount)
+  amount === null ? `${raw} raw` : formatAmount(amount)
 
 /** Formats a value. A value below half a cent is not shown as 0. */
 function valueText({ reference_value, raw }: { readonly reference_value: string | null; readonly raw: string }): string {
@@ -119,22 +119,26 @@ const OFF_NAV_BPS = 500
 
 const isOffNav = ({ content }: TapeLine): boolean => content.type === 'trade' && Math.abs(Number(content.basis_bps)) >= OFF_NAV_BPS
 
-/** Says what is unusual about a line, besides its stage. */
-export function lineRemark(line: TapeLine): string | null {
+type Remark = { readonly words: string; readonly short: string }
+
+function remarkOf(line: TapeLine): Remark | null {
   const { content, retraction, amended } = line
-  if (retraction) return retractWords[retraction.reason]
-  if (amended.length > 0) return `amended: ${[...new Set(amended)].join(', ')}`
-  if ('late' in content && content.late) return 'late: first published when its block was already sealed'
-  return isOffNav(line) ? 'far from the NAV' : null
+  if (retraction) return { words: retractWords[retraction.reason], short: retraction.reason.replace('_', ' ') }
+  if (amended.length > 0) return { words: `amended: ${[...new Set(amended)].join(', ')}`, short: 'amended' }
+  if ('late' in content && content.late) return { words: 'late: first published when its block was already sealed', short: 'late' }
+  return isOffNav(line) ? { words: 'far from the NAV', short: 'off NAV' } : null
 }
 
+/** Says what is unusual about a line, besides its stage. */
+export const lineRemark = (line: TapeLine): string | null => remarkOf(line)?.words ?? null
+
 /** Says it in one or two words, for a line that has no room for more. */
-export function shortRemark(line: TapeLine): string | null {
-  const { content, retraction, amended } = line
-  if (retraction) return retraction.reason.replace('_', ' ')
-  if (amended.length > 0) return 'amended'
-  if ('late' in content && content.late) return 'late'
-  return isOffNav(line) ? 'off NAV' : null
+export const shortRemark = (line: TapeLine): string | null => remarkOf(line)?.short ?? null
+
+/** The amount of a line that also has a value, with its first digits: the sheet of the fact has all of them. */
+export function shortFigure({ content }: TapeLine): string {
+  if (!('amount' in content) || !('reference_value' in content)) return ''
+  return content.amount === null ? amountText(content) : formatTokens(content.amount)
 }
 
 /** Returns the tint of a line that a reader must not overlook. */

@@ -204,6 +204,18 @@ it('a wall is filled by its tiles, on its last page too', async (test) => {
   expect(main.y + main.height - end).toBeLessThan(0.1 * main.height)
 })
 
+it('a line shortens its amount, and its sheet and its sentence have it whole', async (test) => {
+  const { page, devnet } = await openBoardStack(test, browser)
+  devnet.transfer({ symbol: 'AAPLc', raw: 1_234_567_800_000n })
+  devnet.makeFlashblock()
+  const line = page.locator('[data-stage="preconfirmed"]')
+  await line.waitFor()
+  expect(await line.locator('.line-figure').textContent()).toBe('12,346')
+  expect(await line.locator('.unseen').textContent()).toContain('12,345.678')
+  await line.locator('button').click()
+  expect(await page.getByRole('dialog').locator('.summary b').textContent()).toBe('12,345.678')
+})
+
 describe('the tab of the browser', () => {
   it('has the price of the symbol, and a warning while the page is not live', async (test) => {
     const stack = await openBoardStack(test, browser, { path: '/#/AAPLc' })
