@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { RateLimiter } from '../../../../../src/relay/edge/limits/rate-limiter.ts'
 import { SharedUsage } from '../../../../../src/relay/edge/limits/shared-usage.ts'
 import { clientAt, openClients } from '../clients/test-clients.ts'
@@ -56,6 +56,9 @@ describe('limits that several processes share', () => {
   })
 
   it('bound the requests of an address', () => {
+    // The time of the machine would allow more from one line to the next.
+    vi.useFakeTimers({ toFake: ['hrtime'] })
+    onTestFinished(() => void vi.useRealTimers())
     const [, ...workers] = openUsages().usages
     const [one, other] = workers.map((shared) => new RateLimiter({ perSecond: 1, atOnce: 100, shared })) as [
       RateLimiter,
