@@ -149,8 +149,8 @@ export class MultiplierSchedules implements Law {
     const { violation } = this.#context
     const published = fact as Fact
     if (isValued(published)) {
-      const { multiplier, address, key } = published
-      if (multiplier === null || settled.has(valueKey(published)) || !this.#isFuture(address, multiplier)) return
+      const { multiplier, key } = published
+      if (multiplier === null || settled.has(valueKey(published)) || !this.#isFuture({ ...published, multiplier })) return
       return violation('I16', `${id}: ${key} has multiplier ${multiplier} before it is in force`)
     }
     if (published.type !== 'multiplier') return
@@ -205,9 +205,13 @@ export class MultiplierSchedules implements Law {
     this.#effectiveValues.set(address, effective)
   }
 
-  /** Whether a value is scheduled and not yet published as being in force. */
-  #isFuture(address: string, multiplier: string): boolean {
-    const scheduled = [...this.#schedules.values()].some((one) => one.address === address && one.to === multiplier)
+  /**
+   * Whether the value of a fact is scheduled and not yet published as being in force. Of a schedule that was overtaken nothing more
+   * is published: its value is in force in the blocks from its time on.
+   */
+  #isFuture({ address, multiplier, block }: Placed): boolean {
+    const isAhead = ({ isOvertaken, at }: Schedule) => !isOvertaken || Date.parse(String(block.timestamp)) < Date.parse(at)
+    const scheduled = [...this.#schedules.values()].some((one) => one.address === address && one.to === multiplier && isAhead(one))
     return scheduled && !this.#effectiveValues.get(address)?.has(multiplier) && !this.#isListed(address, multiplier)
   }
 
@@ -232,6 +236,8 @@ export class MultiplierSchedules implements Law {
     )
   }
 }
+
+type Placed = { readonly address: string; readonly multiplier: string; readonly block: { readonly timestamp: string | null } }
 
 const isEffectiveByLog = (update: Update): boolean =>
   update.type === 'multiplier' && update.source === 'log' && update.phase === 'effective'
