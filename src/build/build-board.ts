@@ -12,6 +12,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const outDir = join(root, 'dist/board')
 const digestName = 'sources.sha256'
 
+/** The board, and the card of a symbol for the pages of others. */
+const pages = ['index.html', 'embed/index.html']
+
 type NewFile = { readonly name: string; readonly content: string | Uint8Array }
 
 /** Puts the script of the theme into the head of the page. It is no module, because those run after the first paint. */
@@ -22,10 +25,12 @@ const blockingTheme = (): Plugin => ({
   },
   transformIndexHtml: {
     order: 'post',
-    handler: (_, { bundle }) => {
+    handler: (_, { bundle, path }) => {
       const file = Object.values(bundle ?? {}).find((output) => output.type === 'asset' && output.names.includes('theme.js'))
       if (!file) throw new Error('the script of the theme is missing')
-      return [{ tag: 'script', attrs: { src: `./${file.fileName}` }, injectTo: 'head' }]
+      return [
+        { tag: 'script', attrs: { src: `${'../'.repeat(path.split('/').length - 2) || './'}${file.fileName}` }, injectTo: 'head' },
+      ]
     },
   },
 })
@@ -66,6 +71,8 @@ function report(reason: string, failure: unknown): null {
 
 /** Builds in memory, so that an interrupted build leaves no files. */
 async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
+  // A package may have other files for development, and vite asks the environment.
+  process.env.NODE_ENV = 'production'
   const result = await vite.build({
     configFile: false,
     root: join(root, 'src/board'),
@@ -81,6 +88,7 @@ async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
       assetsInlineLimit: 0,
       modulePreload: false,
       reportCompressedSize: false,
+      rolldownOptions: { input: pages.map((page) => join(root, 'src/board', page)) },
       // The licenses of the bundled packages must be part of every copy.
       license: { fileName: 'licenses.md' },
     },

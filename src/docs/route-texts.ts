@@ -302,6 +302,18 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     ],
     curl: `curl -sL ${ORIGIN}`,
   },
+  embed: {
+    ...documentation,
+    summary: 'One symbol as a card, for an iframe in any page',
+    description: 'The only page that others may put into a frame. `?theme=dark` or `?theme=light` sets its colours.',
+    pathParameters: { symbol: { description: 'A symbol of the list.', example: 'AAPLc' } },
+    answer: 'The page.',
+    content: { 'text/html': textContent },
+    otherAnswers: [
+      { status: 302, description: 'If the board is not built: the documentation.', headers: { Location: '/docs' } },
+      notModified,
+    ],
+  },
   schema: {
     ...documentation,
     summary: 'The JSON Schema of one message type, or of all',

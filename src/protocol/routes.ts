@@ -43,6 +43,7 @@ const table = {
   ready: { method: 'get', path: '/readyz' },
   metrics: { method: 'get', path: '/metrics' },
   home: { method: 'get', path: '/' },
+  embed: { method: 'get', path: '/embed/{symbol}' },
   schema: { method: 'get', path: '/schemas/{type}.json' },
   openapi: { method: 'get', path: '/openapi.json' },
   asyncapi: { method: 'get', path: '/asyncapi.json' },

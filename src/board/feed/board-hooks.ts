@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { BoardFilter, BoardRoute } from '../shared/board-route.ts'
 import { readRoute } from '../shared/navigation.tsx'
 import { pageKey } from '../shared/page-key.ts'
+import { relayUrl } from '../shared/page-settings.ts'
 import { BoardFeed } from './board-feed.ts'
 
 /** Draws a component again only if one of its properties has changed. */
@@ -29,16 +30,25 @@ export function useRoute(): BoardRoute {
 
 /** Returns the feed of a filter, and draws again after its changes. Another filter opens another stream. */
 export function useFeed(filter: BoardFilter): BoardFeed {
-  const [feed, setFeed] = useState(() => new BoardFeed(new URL(location.href), pageKey(), filter, null))
+  const [feed, setFeed] = useState(() => new BoardFeed(relayUrl(), pageKey(), filter, null))
   const [, draw] = useState(0)
   const wanted = JSON.stringify(filter)
   useEffect(() => {
     if (JSON.stringify(feed.filter) === wanted) return
     feed.close()
-    setFeed(new BoardFeed(new URL(location.href), pageKey(), JSON.parse(wanted), feed))
+    setFeed(new BoardFeed(relayUrl(), pageKey(), JSON.parse(wanted), feed))
   }, [feed, wanted])
   useEffect(() => feed.subscribe(() => draw((count) => count + 1)), [feed])
   return feed
+}
+
+/** Sets the attribute by which the style dims a page that is not live. */
+export function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
+  const isLost = failure !== null || interruptions.at(-1)?.untilMs === null
+  const mark = isLost ? 'lost' : state?.phase === 'live' ? 'live' : 'opening'
+  useEffect(() => {
+    document.documentElement.dataset.connection = mark
+  }, [mark])
 }
 
 const SECOND_MS = 1_000

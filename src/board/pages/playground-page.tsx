@@ -3,6 +3,7 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
 import { BackLink, changeFilter } from '../shared/navigation.tsx'
 import { pageKey } from '../shared/page-key.ts'
+import { relayUrl } from '../shared/page-settings.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import { FilterForm } from '../tape/filter-bar.tsx'
 import { type ProgramKind, programFor, programKinds } from './program-for-filter.ts'
@@ -46,7 +47,7 @@ export function PlaygroundPage({ feed: { filter, raw } }: { readonly feed: Board
 function CopyPanel({ filter }: { readonly filter: BoardFilter }) {
   const [kind, setKind] = useState<ProgramKind>('curl')
   const [isCopied, setCopied] = useState(false)
-  const text = programFor(kind, filter, new URL('.', location.href), pageKey() !== null)
+  const text = programFor(kind, filter, relayUrl(), pageKey() !== null)
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text)

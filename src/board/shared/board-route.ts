@@ -61,7 +61,7 @@ export function parseRoute(hash: string): BoardRoute {
 }
 
 function pageOf(path: string): BoardPage {
-  const [first = '', second = ''] = path.split('/').map(decode)
+  const [first = '', second = ''] = path.split('/').map(decodeText)
   if (first === '') return { name: 'symbols' }
   if (first === 'health' || first === 'play') return { name: first }
   // Old links.
@@ -71,7 +71,7 @@ function pageOf(path: string): BoardPage {
 }
 
 /** Decodes a part of a URL. Returns it unchanged if one of its escapes is invalid. */
-function decode(text: string): string {
+export function decodeText(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

@@ -1,3 +1,5 @@
+import { decodeText } from './board-route.ts'
+
 const { dataset } = document.documentElement
 
 /** `theme.js` applies the choice when the page is loaded again. */
@@ -23,6 +25,15 @@ export function kept(name: string): string | null {
     return null
   }
 }
+
+/** The symbol of a card for the pages of others, which is in its path; null on the board. */
+export function embeddedSymbol(): string | null {
+  const [, symbol] = /\/embed\/([^/]+)$/.exec(location.pathname) ?? []
+  return symbol === undefined ? null : decodeText(symbol)
+}
+
+/** The URL of the relay, which may be in a folder of its host. */
+export const relayUrl = (): URL => new URL(embeddedSymbol() === null ? '.' : '..', location.origin + location.pathname)
 
 /** Returns a setting that the server wrote into the page. */
 export const pageSetting = (name: string): string => document.querySelector(`meta[name="${name}"]`)?.getAttribute('content') ?? ''

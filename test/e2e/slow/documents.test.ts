@@ -155,6 +155,7 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'ready', ends: (text) => expect(JSON.parse(text)).toEqual({ status: 'ready', reasons: [], demo: false }) },
   { name: 'metrics', ends: (text) => expect(text).toContain('stocktape_updates_total') },
   { name: 'home', ends: (text) => expect(text).toContain('<title>stocktape') },
+  { name: 'embed', ends: (text) => expect(text).toContain('id="card"') },
   { name: 'schema', ends: (text) => expect(JSON.parse(text).title).toBe('transfer') },
   { name: 'openapi', ends: (text) => expect(JSON.parse(text).openapi).toBe('3.1.0') },
   { name: 'asyncapi', ends: (text) => expect(JSON.parse(text).asyncapi).toBe('3.0.0') },

@@ -1,6 +1,6 @@
 import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ChildProgram } from '../../support/child-program.ts'
@@ -27,10 +27,12 @@ class SmallBoard {
     writeFileSync(join(this.root, 'package.json'), '{"type":"module"}')
     symlinkSync(join(repository, 'node_modules'), join(this.root, 'node_modules'))
     this.write('src/board/index.html', page)
+    this.write('src/board/embed/index.html', page.replace('./main', '../main'))
     this.write('src/board/main.tsx', script)
   }
 
   write(path: string, text: string): void {
+    mkdirSync(dirname(join(this.root, path)), { recursive: true })
     writeFileSync(join(this.root, path), text)
   }
 
@@ -54,13 +56,14 @@ describe('the build of the board', () => {
     expect(await board.build()).toEqual({ code: 0, stderr: '' })
     const first = board.built()
     expect(Object.keys(first)).toEqual([
-      expect.stringMatching(/^dist\/board\/assets\/index-[\w-]+\.js$/),
+      expect.stringMatching(/^dist\/board\/assets\/main-[\w-]+\.js$/),
       expect.stringMatching(/^dist\/board\/assets\/theme-[\w-]+\.js$/),
+      'dist/board/embed/index.html',
       'dist/board/index.html',
       'dist/board/licenses.md',
     ])
     expect(first['dist/board/licenses.md']).toContain('## preact')
-    expect(first['dist/board/index.html']).toMatch(/src="\.\/assets\/index-.*%EXPLORER_URL%/s)
+    expect(first['dist/board/index.html']).toMatch(/src="\.\/assets\/main-.*%EXPLORER_URL%/s)
     const { ino } = statSync(join(board.root, 'dist/board'))
     await board.build()
     expect(statSync(join(board.root, 'dist/board')).ino).toBe(ino)
@@ -68,7 +71,7 @@ describe('the build of the board', () => {
     board.write('src/board/main.tsx', script.replace('old', 'new'))
     await board.build()
     const second = board.built()
-    expect(Object.keys(second)).toHaveLength(4)
+    expect(Object.keys(second)).toHaveLength(5)
     expect(['new words', 'old words'].filter((words) => Object.values(second).join().includes(words))).toEqual(['new words'])
   })
 
@@ -76,6 +79,8 @@ describe('the build of the board', () => {
     const boards = await Promise.all(
       ['production', 'development', 'test'].map(async (nodeEnv) => {
         const board = new SmallBoard()
+        // This package has other files for development.
+        board.write('src/board/main.tsx', "import { createChart } from 'lightweight-charts'\ncreateChart(document.body)\n")
         await board.build(nodeEnv)
         expect(Object.values(board.built()).filter((text) => text.includes(board.root))).toHaveLength(0)
         return board.built()
@@ -90,7 +95,7 @@ describe('the build of the board', () => {
     const builds = await Promise.all([board.build(), board.build(), board.build()])
     expect(builds).toEqual(builds.map(() => ({ code: 0, stderr: '' })))
     expect(globSync('dist/*', { cwd: board.root })).toEqual(['dist/board'])
-    expect(Object.keys(board.built())).toHaveLength(4)
+    expect(Object.keys(board.built())).toHaveLength(5)
   })
 
   it('fails with a mistake in a source, which it shows, and leaves the old board', async () => {

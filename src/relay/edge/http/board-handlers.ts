@@ -24,36 +24,44 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** The page may load its own files and connect to its own origin. No text can become markup or a script. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ')
+const contentSecurityPolicy = (frameAncestors: "'none'" | '*'): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    `frame-ancestors ${frameAncestors}`,
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ')
 
-const pageHeaders = {
+const pageHeaders = (frameAncestors: "'none'" | '*') => ({
   'cache-control': 'no-cache',
-  'content-security-policy': contentSecurityPolicy,
+  'content-security-policy': contentSecurityPolicy(frameAncestors),
   'cross-origin-opener-policy': 'same-origin',
-}
+})
+/** The files of the pages. Any page may put the card of a symbol into a frame. */
+const pages = {
+  home: { file: 'index.html', headers: pageHeaders("'none'") },
+  embed: { file: 'embed/index.html', headers: pageHeaders('*') },
+} as const
 const assetHeaders = { 'cache-control': 'public, max-age=31536000, immutable' }
 
 /** Path of the files of the page. It is in no document, because the names of the files change with every build. */
 export const ASSET_PATTERN = '/assets/:file'
 
-/** Serves the board from memory. Without a build, `/` redirects to the documentation. */
+/** Serves the board from memory. Without a build, its pages redirect to the documentation. */
 export function boardHandlers(settings: BoardSettings, folder = builtBoard) {
   const files = readBoard(folder, settings)
-  const home: Handler<Env> = (c) =>
-    files
-      ? sendFile(c, files.pages[settings.demo() ? 'demo' : 'real'], pageHeaders)
-      : c.body(null, 302, { ...publicHeaders, location: '/docs' })
+  const page =
+    (name: keyof typeof pages): Handler<Env> =>
+    (c) =>
+      files
+        ? sendFile(c, files[name][settings.demo() ? 'demo' : 'real'], pages[name].headers)
+        : c.body(null, 302, { ...publicHeaders, location: '/docs' })
   const asset: Handler<Env> = (c) => {
     const file = files?.assets.get(c.req.param('file') ?? '')
     if (file) return sendFile(c, file, assetHeaders)
@@ -61,20 +69,24 @@ export function boardHandlers(settings: BoardSettings, folder = builtBoard) {
     c.header('cache-control', 'no-store')
     return sendRefusal(c, unknownPath(c.req.path))
   }
-  return { home, asset }
+  return { home: page('home'), embed: page('embed'), asset }
 }
 
 /** Null if the board was not built or cannot be read: streams and history work without it. */
 function readBoard(folder: string, { explorerUrl }: BoardSettings) {
   try {
-    const html = readFileSync(join(folder, 'index.html'), 'utf8')
-    const pageOf = (isDemo: boolean) => {
-      const page = html.replaceAll('%DEMO%', String(isDemo)).replace('%EXPLORER_URL%', () => escapeHtml(explorerUrl ?? ''))
-      return boardFile('text/html; charset=utf-8', Buffer.from(page))
+    const pageOf = (name: keyof typeof pages) => {
+      const html = readFileSync(join(folder, pages[name].file), 'utf8')
+      const withSettings = (isDemo: boolean) => {
+        const page = html.replaceAll('%DEMO%', String(isDemo)).replace('%EXPLORER_URL%', () => escapeHtml(explorerUrl ?? ''))
+        return boardFile('text/html; charset=utf-8', Buffer.from(page))
+      }
+      return { demo: withSettings(true), real: withSettings(false) }
     }
     const names = readdirSync(join(folder, 'assets'))
     return {
-      pages: { demo: pageOf(true), real: pageOf(false) },
+      home: pageOf('home'),
+      embed: pageOf('embed'),
       assets: new Map<string, BoardFile>(
         names.map((name) => [
           name,

@@ -14,8 +14,8 @@ const page = `<meta content="%EXPLORER_URL%"><meta content="%DEMO%"><script src=
 const script = `console.log("board")${padding}`
 
 function writeBoard(folder: string): void {
-  mkdirSync(join(folder, 'assets'))
-  writeFileSync(join(folder, 'index.html'), page)
+  for (const name of ['assets', 'embed']) mkdirSync(join(folder, name))
+  for (const name of ['index.html', 'embed/index.html']) writeFileSync(join(folder, name), page)
   writeFileSync(join(folder, 'assets/index-abc.js'), script)
   writeFileSync(join(folder, 'sources.sha256'), 'digest')
 }
@@ -26,8 +26,9 @@ function openBoardRoutes(settings: BoardSettings = { demo: () => false }, prepar
   onTestFinished(() => rmSync(folder, { recursive: true }))
   prepare(folder)
   const app = new Hono<Env>()
-  const { home, asset } = boardHandlers(settings, folder)
+  const { home, embed, asset } = boardHandlers(settings, folder)
   app.get('/', home)
+  app.get('/embed/:symbol', embed)
   app.get(ASSET_PATTERN, asset)
   const url = serve(onTestFinished, getRequestListener(app.fetch))
   return async (path: string, init: RequestInit = {}) =>
@@ -46,6 +47,14 @@ describe('the board', () => {
     for (const directive of ["default-src 'none'", "script-src 'self'", "connect-src 'self'", "require-trusted-types-for 'script'"])
       expect(policy.split('; ')).toContain(directive)
     expect(policy).not.toContain('unsafe')
+  })
+
+  it('may not be in a frame of another page, and the card of a symbol may', async () => {
+    const request = openBoardRoutes()
+    const policyOf = async (path: string) => (await request(path)).headers.get('content-security-policy')?.split('; ') ?? []
+    const [home, embed] = [await policyOf('/'), await policyOf('/embed/AAPLc')]
+    expect(home.filter((directive) => !embed.includes(directive))).toEqual(["frame-ancestors 'none'"])
+    expect(embed.filter((directive) => !home.includes(directive))).toEqual(['frame-ancestors *'])
   })
 
   it.each<[BoardSettings, string]>([
