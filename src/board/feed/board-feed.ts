@@ -26,12 +26,10 @@ export type Interruption = { readonly fromMs: number; readonly untilMs: number |
 
 const HEARTBEAT_S = 2
 /** Number of messages that are read when the page opens, and when the reader scrolls to the oldest line. */
-const HISTORY_PAGE = 500
+const [FIRST_PAGE, HISTORY_PAGE] = [250, 500]
 const RAW_BOUND = 200
 const INTERRUPTIONS_BOUND = 100
 const STATUS_INTERVAL_MS = 5_000
-/** A minute of bars closes each minute. */
-const DAY_INTERVAL_MS = 60_000
 /** If more messages than this arrived since the last drawing, the next drawing waits for `BUSY_INTERVAL_MS`. */
 const BUSY_MESSAGES = 20
 const BUSY_INTERVAL_MS = 100
@@ -80,14 +78,14 @@ export class BoardFeed {
   /** Newest position of the history that has not been read; null before the stream begins. */
   #unread: HistoryEnd | null = null
 
-  constructor(page: URL, key: string | null, filter: BoardFilter, former: BoardFeed | null) {
+  constructor(relay: URL, key: string | null, filter: BoardFilter, former: BoardFeed | null) {
     this.filter = filter
     const { symbols, types, minValue, account } = filter
     this.#symbols = symbols.length > 0 ? symbols : '*'
     this.#valueFilters = { ...(minValue !== '' && { minValue }), ...(account.length > 0 && { account }) }
     this.#lineTypes = (types.length > 0 ? types : listedTypes) as readonly Type[]
     this.headers = key === null ? {} : { authorization: `Bearer ${key}` }
-    this.client = connect(new URL('.', page), { heartbeatInterval: 1_000 * HEARTBEAT_S, ...(key !== null && { key }) })
+    this.client = connect(relay, { heartbeatInterval: 1_000 * HEARTBEAT_S, ...(key !== null && { key }) })
     this.clock = former?.clock ?? new ServerClock()
     const isSameList = former?.filter.symbols.join() === symbols.join()
     this.book = book(undefined, { states: isSameList ? former?.book.all() : [] })
@@ -194,8 +192,8 @@ export class BoardFeed {
     const end: HistoryEnd = item.type === 'snapshot' ? { through: item.as_of } : { before: item.id }
     this.#unread = end
     await this.#readOnce(async () => {
-      const page = await this.#readHistory(this.#lineTypes, end, HISTORY_PAGE)
-      this.#prepend(page, page.length === HISTORY_PAGE)
+      const page = await this.#readHistory(this.#lineTypes, end, FIRST_PAGE)
+      this.#prepend(page, page.length === FIRST_PAGE)
     })
     await this.#pollBars()
   }
@@ -210,14 +208,14 @@ export class BoardFeed {
     return await response.json()
   }
 
-  /** Reads the bars of the day. What cannot be read now is read a minute later. */
+  /** Reads the bars of the day. What cannot be read now is read later. */
   async #pollBars(): Promise<void> {
     const { signal } = this.#abort
     while (!signal.aborted) {
       const stocks = this.book.all()
       await this.day.refresh(stocks.length, stocks[0]?.session?.closed_at ?? null).catch(() => {})
       this.#notify()
-      await new Promise((resolve) => setTimeout(resolve, DAY_INTERVAL_MS))
+      await new Promise((resolve) => setTimeout(resolve, this.day.intervalMs))
     }
   }
 

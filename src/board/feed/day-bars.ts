@@ -19,6 +19,10 @@ const [PAGE_SIZE, PAGES_BOUND] = [5_000, 4]
 const HOURS_BOUND = 25
 /** Hours that are read again each time, because late trades change them. */
 const REREAD_HOURS = 2
+/** Hours that are not over may be two, just after an hour has ended. With more of them the relay still reads its past. */
+const OPEN_HOURS = 2
+/** Interval between two readings; and until the day is whole. */
+const [INTERVAL_MS, FIRST_INTERVAL_MS] = [60_000, 10_000]
 
 export type ReadBars = (parameters: Readonly<Record<string, string>>) => Promise<BarsPage>
 
@@ -31,19 +35,33 @@ export class DayBars {
   /** The prices at the last close of the market. */
   #closed: { readonly at: string; readonly prices: ReadonlyMap<string, number> } | null = null
   isRead = false
+  /** Start of the oldest bar of the last reading of the whole day. */
+  #oldest: string | null = null
+  #isWhole = false
 
   constructor(read: ReadBars) {
     this.#read = read
   }
 
-  /** Reads the bars that are new. `closedAt` is when the market closed last. */
+  /** How long the next reading waits. A minute of bars closes each minute. */
+  get intervalMs(): number {
+    return this.#isWhole ? INTERVAL_MS : FIRST_INTERVAL_MS
+  }
+
+  /** Reads the bars that are new, and all of the day until it is whole: until then the relay may still read the past. `closedAt` is when the market closed last. */
   async refresh(stockCount: number, closedAt: string | null): Promise<void> {
-    let since: string | null = this.isRead ? `${REREAD_HOURS}h` : '24h'
+    let since: string | null = this.#isWhole ? `${REREAD_HOURS}h` : '24h'
+    const before = this.#oldest
+    this.#oldest = null
+    const openHours = new Set<string>()
     for (let page = 0; page < PAGES_BOUND && since !== null; page += 1) {
       const { bars, next }: BarsPage = await this.#read({ interval: '1h', since, open: 'true', limit: String(PAGE_SIZE) })
       for (const bar of bars) this.#keep(bar)
+      this.#oldest ??= bars[0]?.start ?? null
+      for (const { state, start } of bars) if (state === 'open') openHours.add(start)
       since = next
     }
+    this.#isWhole ||= this.isRead && this.#oldest === before && openHours.size <= OPEN_HOURS
     if (closedAt !== null && closedAt !== this.#closed?.at) {
       const limit = String(Math.max(1, Math.min(PAGE_SIZE, REREAD_HOURS * stockCount)))
       const { bars } = await this.#read({ interval: '1h', until: closedAt, order: 'desc', limit })

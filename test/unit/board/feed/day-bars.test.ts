@@ -58,18 +58,35 @@ it('without a quote takes the last trade; without trades is empty', async () => 
   expect(day.of(stock('5', 'TSLAc'), now)).toEqual({ closes: [], volume: 0, trades: 0, change: null })
 })
 
-it('reads page after page at first, then the newest hours, which replace those known', async () => {
-  const { day, asked } = openDay([
-    page([hour(1, ['1', '2'])], 'next'),
-    page([hour(0, ['2', '3'])]),
-    page([hour(0, ['2', '4'], { trades: 3 })]),
-  ])
+it('reads page after page at first, and once more, then the newest hours, which replace those known', async () => {
+  const whole = [page([hour(1, ['1', '2'])], 'next'), page([hour(0, ['2', '3'])])]
+  const { day, asked } = openDay([...whole, ...whole, page([hour(0, ['2', '4'], { trades: 3 })])])
   await day.refresh(1, null)
   const before = day.of(stock(null), now)
-  await day.refresh(1, null)
-  expect(asked.map(({ since }) => since)).toEqual(['24h', 'next', '2h'])
+  for (let time = 0; time < 2; time += 1) await day.refresh(1, null)
+  expect(asked.map(({ since }) => since)).toEqual(['24h', 'next', '24h', 'next', '2h'])
   expect([before.closes.at(-1)?.price, day.of(stock(null), now).closes.at(-1)?.price]).toEqual([3, 4])
   expect(day.of(stock(null), now).trades).toBe(5)
+})
+
+it('reads the whole day again while the relay still reads its past', async () => {
+  const open = { state: 'open' } as const
+  const past = [3, 2, 1, 0].map((before) => hour(before, ['1', '2']))
+  const { day, asked } = openDay([
+    page([hour(0, ['1', '2'], open)]),
+    page(past.map((bar) => ({ ...bar, ...open }))),
+    page(past.map((bar) => ({ ...bar, ...open }))),
+    page(past),
+    page([]),
+  ])
+  const waits: number[] = []
+  for (let time = 0; time < 5; time += 1) {
+    await day.refresh(1, null)
+    waits.push(day.intervalMs)
+  }
+  expect(asked.map(({ since }) => since)).toEqual(['24h', '24h', '24h', '24h', '2h'])
+  expect(waits).toEqual([10_000, 10_000, 10_000, 60_000, 60_000])
+  expect(day.of(stock(null), now).trades).toBe(8)
 })
 
 it('is the same object for the same stock and time, so that a row is not drawn again', async () => {
