@@ -1,7 +1,8 @@
 import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { BoardFeed } from './feed/board-feed.ts'
-import { useFeed, useNow, useRoute } from './feed/board-hooks.ts'
+import { useConnectionMark, useFeed, useNow, useRoute } from './feed/board-hooks.ts'
+import { type AlertState, useAlerts } from './feed/use-alerts.ts'
 import { DemoMark, Notes, Tools } from './pages/board-frame.tsx'
 import { HealthPage } from './pages/health-page.tsx'
 import { HelpSheet } from './pages/help-sheet.tsx'
@@ -49,19 +50,20 @@ export function Board() {
   const main = useScroll(pathOf(base.current))
   useConnectionMark(feed)
   const only = (base.current.name === 'symbol' && findStock(feed.book, base.current.symbol)) || null
-  const isWell = feed.interruptions.at(-1)?.untilMs !== null && troubleOf(feed, nowMs) === null
+  const alertState = useAlerts(feed, nowMs)
+  const isWell = feed.interruptions.at(-1)?.untilMs !== null && troubleOf(feed, nowMs, alertState) === null
   useTab(pageTitle(only, isWell), pageIcon(isWell))
   return (
     <div class={`app ${view.isWall ? 'wall' : ''} tab-${view.tab}`}>
       <header class="strip">
         <h1 class="brand">stocktape</h1>
         <DemoMark feed={feed} />
-        <Strip feed={feed} nowMs={nowMs} />
+        <Strip feed={feed} nowMs={nowMs} alertState={alertState} />
         <Tools route={{ page: base.current, filter, view }} feed={feed} search={search} onHelp={() => setHelpOpen(true)} />
       </header>
       <TabBar tab={view.tab} />
       <main class="state" {...main}>
-        <MainPage page={base.current} order={symbols} {...{ feed, nowMs, view, selected }} />
+        <MainPage page={base.current} order={symbols} {...{ feed, nowMs, view, selected, alertState }} />
         <Notes />
       </main>
       <TapePanel {...{ feed, nowMs, isPaused, filter, only }} show={view.show} onPause={setPaused} />
@@ -178,18 +180,13 @@ function useTab(title: string, icon: string): void {
   }, [icon])
 }
 
-/** Sets the attribute by which the style dims a page that is not live. */
-function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
-  const isLost = failure !== null || interruptions.at(-1)?.untilMs === null
-  const mark = isLost ? 'lost' : state?.phase === 'live' ? 'live' : 'opening'
-  useEffect(() => {
-    document.documentElement.dataset.connection = mark
-  }, [mark])
+type MainProps = SymbolsProps & {
+  readonly page: BoardRoute['page']
+  readonly order: () => readonly string[]
+  readonly alertState: AlertState
 }
 
-type MainProps = SymbolsProps & { readonly page: BoardRoute['page']; readonly order: () => readonly string[] }
-
-function MainPage({ page, order, ...symbols }: MainProps) {
+function MainPage({ page, order, alertState, ...symbols }: MainProps) {
   const { feed, nowMs } = symbols
   // Keeps the address of each shown symbol, because a symbol may be renamed while its page is open.
   const shown = useRef(new Map<string, string>())
@@ -198,7 +195,7 @@ function MainPage({ page, order, ...symbols }: MainProps) {
   if (page.name !== 'symbol') return <SymbolsView {...symbols} />
   const stock = findStock(feed.book, page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
   if (stock) shown.current.set(page.symbol, stock.address)
-  if (stock) return <SymbolPage {...{ stock, feed, nowMs }} order={order()} key={stock.address} />
+  if (stock) return <SymbolPage {...{ stock, feed, nowMs, alertState }} order={order()} key={stock.address} />
   if (feed.failure !== null) return <RefusedCard feed={feed} />
   if (feed.state?.phase !== 'live') return <p class="empty">Loading …</p>
   return (
@@ -214,18 +211,21 @@ function MainPage({ page, order, ...symbols }: MainProps) {
   )
 }
 
-/** Announces the newest line to screen readers, and the number of the other new lines. */
+/** Announces the newest line to screen readers, or the one that was retracted, and the number of the other new lines. */
 function LiveRegion({ feed }: { readonly feed: BoardFeed }) {
   const [text, setText] = useState('')
   useEffect(() => {
     let announced = feed.lines.newest
+    let struck = feed.lines.lastRetracted
     const timer = setInterval(() => {
-      const { newest } = feed.lines
-      const line = feed.lines.at(newest)
+      const { newest, lastRetracted } = feed.lines
+      // A retraction is told first: it takes back an earlier sentence.
+      const line = lastRetracted !== struck ? lastRetracted : newest === announced ? null : feed.lines.at(newest)
       // A reader who looks at other lines is not told of those that wait.
-      if (newest === announced || !line || feed.isSilent) return
-      const others = newest - announced - 1
+      if (!line || feed.isSilent) return
+      const others = newest - announced - (line.nth === newest ? 1 : 0)
       announced = newest
+      struck = lastRetracted
       setText(`${lineSentence(line, feed.head)}${others > 0 ? `, and ${others} more` : ''}`)
     }, ANNOUNCEMENT_INTERVAL_MS)
     return () => clearInterval(timer)

@@ -1,7 +1,6 @@
 import {
   AreaSeries,
   type AutoscaleInfo,
-  BaselineSeries,
   CandlestickSeries,
   CrosshairMode,
   createChart,
@@ -18,9 +17,10 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Bar, BarInterval, StockState, Update } from '../../sdk/client/index.ts'
 import { barIntervals } from '../../sdk/generated/bar-intervals.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
+import { CsvButton } from '../shared/csv-button.tsx'
 import { formatBps, formatMoney, formatPrice, UNKNOWN } from '../shared/number-text.ts'
 import { formatMoment } from '../shared/time-text.ts'
-import { chartSentence, marksOf, navPoints, shadesOf, stepsOf } from './chart-data.ts'
+import { barsCsv, chartSentence, marksOf, navPoints, shadesOf, stepsOf } from './chart-data.ts'
 
 export type ChartProps = {
   readonly stock: StockState
@@ -85,6 +85,11 @@ export function CandleChart(props: ChartProps) {
           choose={(name) => show({ range: name, interval: ranges[name].interval })}
         />
         <Choices label="Candle" all={intervals} chosen={interval} choose={(name) => show({ range, interval: name })} />
+        <CsvButton
+          label="Save these candles as CSV"
+          name={`stocktape-${stock.symbol}-${interval}`}
+          text={() => barsCsv(bars, ranges[range].seconds)}
+        />
       </div>
       {failure !== null && isLive && <p class="attention">The bars could not be read: {failure}</p>}
       {times.length === 0 ? (
@@ -248,12 +253,8 @@ class Drawing {
     })
     this.#volume = this.#chart.addSeries(HistogramSeries, { ...quiet, priceFormat: { type: 'volume' } }, 1)
     this.#premium = this.#chart.addSeries(
-      BaselineSeries,
-      {
-        ...{ ...quiet, baseValue: { type: 'price', price: 0 }, lineWidth: 2 },
-        priceFormat: { type: 'price', precision: 0, minMove: 1 },
-        autoscaleInfoProvider: withZero,
-      },
+      HistogramSeries,
+      { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
       2,
     )
     this.#premium.priceScale().applyOptions({ scaleMargins: { top: 0.25, bottom: 0.15 } })
@@ -295,15 +296,13 @@ class Drawing {
         color: isUp(bar) ? colors.faintUp : colors.faintDown,
       })),
     )
-    // Against a held NAV it is a drift, which has no side.
-    const drift = {
-      ...{ topLineColor: colors.soft, bottomLineColor: colors.soft },
-      ...{ topFillColor1: colors.shade, bottomFillColor2: colors.shade },
-    }
     this.#premium.setData(
-      bars.flatMap((bar) =>
-        bar.basis_bps === null ? [] : [{ ...at(timeOf(bar)), value: Number(bar.basis_bps), ...(bar.basis === 'drift' && drift) }],
-      ),
+      bars.flatMap(({ basis_bps, basis, ...bar }) => {
+        const value = Number(basis_bps)
+        // Against a held NAV it is a drift, which has no side.
+        const color = basis === 'drift' ? colors.faint : value < 0 ? colors.down : colors.up
+        return basis_bps === null ? [] : [{ ...at(timeOf(bar)), value, color }]
+      }),
     )
     this.#marks.setMarkers(
       marks.map(({ time, text }) => ({
@@ -359,6 +358,7 @@ class Drawing {
       ...{ ink: this.#color('--ink'), soft: this.#color('--soft'), line: this.#color('--line'), shade: this.#color('--shade') },
       ...{ up: this.#color('--up'), down: this.#color('--down'), attention: this.#color('--attention') },
       ...{ faintUp: this.#color('--up', 0.5), faintDown: this.#color('--down', 0.5), held: this.#color('--attention', 0.12) },
+      faint: this.#color('--soft', 0.6),
     }
     if (colors.ink === this.#ink) return colors
     this.#ink = colors.ink
@@ -386,15 +386,6 @@ class Drawing {
       borderDownColor: down,
       wickUpColor: up,
       wickDownColor: down,
-    })
-    this.#premium.applyOptions({
-      ...{ topLineColor: up, bottomLineColor: down },
-      ...{
-        topFillColor1: colors.faintUp,
-        topFillColor2: 'transparent',
-        bottomFillColor1: 'transparent',
-        bottomFillColor2: colors.faintDown,
-      },
     })
     return colors
   }

@@ -1,4 +1,5 @@
 import type { Bar, ReferenceValue, Update } from '../../sdk/client/index.ts'
+import { csvOf } from '../shared/csv.ts'
 import { navStateOf } from '../shared/state-words.ts'
 
 /** A NAV from this time on, in seconds. */
@@ -87,4 +88,17 @@ export function chartSentence(bars: readonly Pick<Bar, 'high' | 'low' | 'trades'
     values.length === 0 ? 'not known' : `between ${Math.min(...values).toFixed(2)} and ${Math.max(...values).toFixed(2)}`
   const prices = bars.flatMap(({ high, low }) => (high === null || low === null ? [] : [Number(high), Number(low)]))
   return `Chart. Price ${range(prices)}, NAV ${range(navs.map(({ value }) => value))}.`
+}
+
+/** The bars of the shown range as CSV, with the columns that the relay's own has. */
+export function barsCsv(bars: readonly Bar[], seconds: number | null): string {
+  const last = bars.at(-1)
+  if (!last) return ''
+  const from = seconds === null ? 0 : secondsOf(last.end) - seconds
+  const columns = (Object.keys(last) as (keyof Bar)[]).filter((name) => !['nav', 'venues', 'blocks'].includes(name))
+  const shown = bars.filter(({ end }) => secondsOf(end) > from)
+  return csvOf(
+    columns,
+    shown.map((bar) => columns.map((name) => bar[name] as string | number | null)),
+  )
 }

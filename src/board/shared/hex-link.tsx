@@ -4,9 +4,11 @@ import { pageSetting } from './page-settings.ts'
 
 const explorer = pageSetting('explorer-url')
 
-export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx'; readonly label: string; readonly hex: string }) {
+type HexProps = { readonly kind: 'address' | 'tx'; readonly label: string; readonly hex: string; readonly isWhole?: boolean }
+
+export function HexLink({ kind, label, hex, isWhole = false }: HexProps) {
   const link = /^https?:\/\//.test(explorer) ? `${explorer}/${kind}/${encodeURIComponent(hex)}` : null
-  const code = <code title={hex}>{shortHex(hex)}</code>
+  const code = <code title={hex}>{isWhole ? hex : shortHex(hex)}</code>
   return (
     <span class="hex">
       {label}{' '}
@@ -17,7 +19,7 @@ export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx';
           {code}
         </a>
       )}
-      <CopyButton label={`Copy ${label}`} text={() => hex}>
+      <CopyButton label={`Copy ${label || 'address'}`} text={() => hex}>
         copy
       </CopyButton>
     </span>

@@ -44,3 +44,9 @@ export function formatMoment(time: string, nowMs: number): string {
   if (distance < 12 * HOUR) return clockFormat.format(date)
   return (distance < 6 * DAY ? weekdayFormat : dateFormat).format(date).replace(',', '')
 }
+
+const zoneFormat = formatWith({ timeZoneName: 'short' })
+
+/** The short name of the reader's time zone at a time, such as `UTC` or `GMT-3`. */
+export const zoneName = (time: string): string =>
+  zoneFormat.formatToParts(new Date(time)).find(({ type }) => type === 'timeZoneName')?.value ?? ''

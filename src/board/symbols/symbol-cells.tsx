@@ -54,7 +54,7 @@ type CellProps = {
   readonly field: string
   readonly children: ComponentChildren
   /** Second line of the cell: how far the number can be trusted, or why there is none. */
-  readonly words: string
+  readonly words: ComponentChildren
   readonly look?: string
   readonly title?: string
   readonly state?: string
@@ -76,14 +76,24 @@ const EmptyCell = ({ field, words }: Pick<CellProps, 'field' | 'words'>) => (
 
 export function NavCell({ stock, nowMs }: StockProps) {
   const { nav, session } = stock
-  const words = navWords(nav, session, nowMs)
-  const title = nav.price === null ? words : `${nav.price} USD, ${words}`
+  // The name of a holiday is in the title and in the strip.
+  const [words, ...why] = navWords(nav, session && { ...session, reason: null }, nowMs).split(' · ')
+  const title = [nav.price !== null && `${nav.price} USD`, navWords(nav, session, nowMs)].filter(Boolean).join(', ')
   return (
     <Cell
       field="nav"
       state={navStateOf(nav)}
       title={title}
-      words={navStateOf(nav) === 'fresh' ? `${words} · ${navAgeText(stock, nowMs)}` : words}
+      words={
+        <>
+          {words}
+          {navStateOf(nav) === 'fresh' ? (
+            ` · ${navAgeText(stock, nowMs)}`
+          ) : (
+            <span class="why">{why.map((part) => ` · ${part}`)}</span>
+          )}
+        </>
+      }
       look={isHeld(stock) ? 'held' : ''}
     >
       <Flash value={nav.price}>{formatPrice(nav.price)}</Flash>

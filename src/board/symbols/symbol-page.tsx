@@ -4,30 +4,35 @@ import { premium, type Update } from '../../sdk/client/index.ts'
 import type { ChartProps } from '../chart/candle-chart.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { useHistory } from '../feed/symbol-history.ts'
+import type { AlertState } from '../feed/use-alerts.ts'
 import { CopyButton } from '../shared/copy-button.tsx'
 import { HexLink } from '../shared/hex-link.tsx'
 import { BackLink, openPage, PageLink } from '../shared/navigation.tsx'
-import { formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
-import { basisWords, type LineStage, stageWords } from '../shared/state-words.ts'
+import { formatBlock, formatDecimal, formatMoney, formatPrice, shortHex, UNKNOWN } from '../shared/number-text.ts'
+import { relayUrl } from '../shared/page-settings.ts'
+import { basisWords, type LineStage, quoteStateWords, stageWords, venueWords } from '../shared/state-words.ts'
 import { multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import type { TapeLine } from '../tape/tape-lines.ts'
 import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
+import { AlertPanel } from './alert-panel.tsx'
 import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 
 type PageProps = StockProps & {
   readonly feed: BoardFeed
   /** The symbols in the order of the list. */
   readonly order: readonly string[]
+  readonly alertState: AlertState
 }
 
-export function SymbolPage({ stock, feed, order, nowMs }: PageProps) {
+export function SymbolPage({ stock, feed, order, nowMs, alertState }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
   const basis = premium(stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
       <SymbolHead stock={stock} nowMs={nowMs} order={order} />
+      <AlertPanel stock={stock} state={alertState} />
       <LazyChart {...{ stock, feed, readings, events, nowMs }} />
       <p class="note">
         {basis && stock.quote
@@ -35,6 +40,7 @@ export function SymbolPage({ stock, feed, order, nowMs }: PageProps) {
           : 'Without a NAV or a price there is no premium.'}{' '}
         Neither the price of a pool nor the NAV is one at which you are sure to trade.
       </p>
+      <Pools stock={stock} />
       <Timeline stock={stock} events={events} nowMs={nowMs} />
       <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
@@ -85,6 +91,9 @@ function SymbolHead({ stock, nowMs, order }: StockProps & Pick<PageProps, 'order
           <CopyButton label="Copy link" text={() => location.href}>
             copy link
           </CopyButton>
+          <CopyButton label="Embed: copy an iframe for a page of your own" text={() => embedCode(stock.symbol)}>
+            embed
+          </CopyButton>
           {before !== undefined && (
             <PageLink page={{ name: 'symbol', symbol: before }} class="next">
               ‹ {before}
@@ -118,13 +127,60 @@ function SymbolHead({ stock, nowMs, order }: StockProps & Pick<PageProps, 'order
   )
 }
 
+const embedCode = (symbol: string): string =>
+  `<iframe src="${new URL(`embed/${encodeURIComponent(symbol)}`, relayUrl())}" width="360" height="190" title="${symbol}"></iframe>`
+
+/** The pools of a stock, the deepest first: its price is that of the first. */
+function Pools({ stock: { quotes, venues } }: Pick<StockProps, 'stock'>) {
+  const quoted = quotes.map(({ venue, ...quote }) => ({ venue, quote }))
+  const others = venues.filter(({ venue }) => !quotes.some((quote) => quote.venue.pool === venue.pool))
+  const pools = [...quoted, ...others.map(({ venue }) => ({ venue, quote: null }))]
+  return (
+    <section aria-label="Pools">
+      <h2>Pools</h2>
+      {pools.length === 0 ? (
+        <p class="faint">The relay follows no pool of this symbol: there is no price on the chain.</p>
+      ) : (
+        <div class="scroll">
+          <table class="pools">
+            <thead>
+              <tr>
+                {['Pool', 'Kind', 'Fee', 'Price', 'Depth to +1 %', 'Read at'].map((title) => (
+                  <th key={title} scope="col">
+                    {title}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {pools.map(({ venue, quote }) => (
+                <tr key={venue.pool}>
+                  <td>
+                    <HexLink kind="address" label="" hex={venue.pool} />
+                  </td>
+                  <td>{venueWords(venue)}</td>
+                  <td class="figure">{venue.fee_bps === null ? UNKNOWN : `${venue.fee_bps} bps`}</td>
+                  <td class="figure">
+                    {quote === null || quote.state === 'ok' ? formatPrice(quote?.price ?? null) : quoteStateWords(quote)}
+                  </td>
+                  <td class="figure">{quote?.depth == null ? UNKNOWN : formatMoney(Number(quote.depth))}</td>
+                  <td class="figure">{quote ? `block ${formatBlock(quote.block.number)}` : 'not yet'}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  )
+}
+
 /** Limit on the events, and on the movements, that are listed. */
 const SHOWN = 12
 
 function Timeline({ stock, events, nowMs }: StockProps & { readonly events: readonly Update[] }) {
   const scheduled = scheduledText(stock, nowMs)
-  // The history of a symbol has its seals too.
-  const past = events.filter(({ type }) => ['multiplier', 'pause', 'action'].includes(type)).reverse()
+  const past = events.filter(isAction).reverse()
   return (
     <section aria-label="Corporate actions">
       <h2>Corporate actions</h2>
@@ -144,6 +200,10 @@ function Timeline({ stock, events, nowMs }: StockProps & { readonly events: read
     </section>
   )
 }
+
+/** The history of a symbol has its seals too, and the multiplier with which it was listed. */
+const isAction = (update: Update): boolean =>
+  update.type === 'multiplier' ? update.previous !== null : update.type === 'pause' || update.type === 'action'
 
 function eventWords(update: Update): string {
   if (update.type === 'multiplier')

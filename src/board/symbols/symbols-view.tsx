@@ -6,11 +6,13 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
 import type { DayFigures } from '../feed/day-bars.ts'
 import { type BoardView, emptyFilter, filterParameters, sortKeys, toggled } from '../shared/board-route.ts'
+import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage, opensHere, PageLink } from '../shared/navigation.tsx'
 import { keepPageKey } from '../shared/page-key.ts'
 import { stockSentence } from '../shared/stock-texts.ts'
 import { orderSymbols, wallPageOf } from './shown-symbols.ts'
 import { BasisCell, ChangeCell, NameCell, NavCell, QuoteCell, type StockProps, VolumeCell } from './symbol-cells.tsx'
+import { symbolsCsv } from './symbols-csv.ts'
 
 /** Limit on the symbols drawn; a search finds the others. */
 const SHOWN_BOUND = 300
@@ -76,7 +78,12 @@ export function SymbolsView(props: SymbolsProps) {
           {page.from + 1}–{page.until} of {order.length}
         </p>
       )}
-      {rest > 0 && <p class="note">{rest} more: search for a symbol, a name, an ISIN or an address.</p>}
+      {!view.isWall && (
+        <p class="note">
+          {rest > 0 && `${rest} more: search for a symbol, a name, an ISIN or an address. `}
+          <CsvButton label="Save this list as CSV" name="stocktape-symbols" text={() => symbolsCsv(days)} />
+        </p>
+      )}
     </div>
   )
 }

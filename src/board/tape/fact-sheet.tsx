@@ -1,13 +1,17 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Gap, Update } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
+import type { BoardFilter } from '../shared/board-route.ts'
+import { CopyButton } from '../shared/copy-button.tsx'
 import { HexLink } from '../shared/hex-link.tsx'
+import { changeFilter, PageLink } from '../shared/navigation.tsx'
 import { formatAmount, shortHex } from '../shared/number-text.ts'
+import { relayUrl } from '../shared/page-settings.ts'
 import { Sheet } from '../shared/sheet.tsx'
 import { formatTapeTime } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import type { TapeLine } from './tape-lines.ts'
-import { gapWords, lineRemark, lineText } from './tape-texts.ts'
+import { gapWords, lineRemark, lineText, ZERO_ADDRESS } from './tape-texts.ts'
 
 type FactSheetProps = { readonly id: string; readonly feed: BoardFeed; readonly onClose: () => void }
 
@@ -27,7 +31,7 @@ function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly
         {gap.backfill === null ? (
           'The relay no longer has these messages. Those still on its tape follow here.'
         ) : (
-          <a href={new URL(gap.backfill.replace(/^\//, ''), new URL('.', location.href)).href}>Read what was left out</a>
+          <a href={new URL(gap.backfill.replace(/^\//, ''), relayUrl()).href}>Read what was left out</a>
         )}
       </p>
     </Sheet>
@@ -41,39 +45,85 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   const address = events[0]?.address ?? null
   const { symbol, type } = line ? lineText(line) : (events[0] ?? { symbol: '', type: 'Fact' })
   const title = [symbol === '*' ? '' : symbol, type].filter(Boolean).join(' ')
+  const tokenSymbol = symbol === '*' || address === null ? null : symbol
   return (
     <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stage}</span>} onClose={onClose}>
-      <p class="key">{id}</p>
       {line && <FactSummary line={line} />}
       {failure !== null && <p class="attention">{failure}</p>}
+      {line && <Parties line={line} filter={feed.filter} />}
       {events.length > 0 && <FactLife events={events} />}
       <p class="links">
+        {tokenSymbol && <PageLink page={{ name: 'symbol', symbol: tokenSymbol }}>Page of {tokenSymbol}</PageLink>}
+        <CopyButton label="Copy link" text={() => location.href}>
+          copy link
+        </CopyButton>
         {tx && <HexLink kind="tx" label="transaction" hex={tx} />}
         {address && <HexLink kind="address" label="token" hex={address} />}
       </p>
       {events.map((update) => (
-        <details key={update.id} open={events.length === 1}>
+        <details key={update.id} open={!isKey(id)}>
           <summary>
             {update.type} as on the tape, at {update.id}
           </summary>
           <CodeBlock text={visibleJson(update, 2)} />
         </details>
       ))}
+      <p class="key">
+        {id}{' '}
+        <CopyButton label="Copy the key" text={() => id}>
+          copy
+        </CopyButton>
+      </p>
     </Sheet>
   )
 }
 
+/** Its value comes first, then how much it is. */
 function FactSummary({ line }: { readonly line: TapeLine }) {
-  const { figure, value, detail } = lineText(line)
+  const { symbol, figure, value, detail } = lineText(line)
+  const { content } = line
   const remark = lineRemark(line)
-  const shares = 'shares' in line.content && 'key' in line.content ? line.content.shares : null
+  const amount = 'raw' in content ? `${figure} ${symbol}` : figure
+  const shares = 'shares' in content && 'key' in content ? `${formatAmount(content.shares)} shares` : ''
+  const [first, ...others] = [value, amount, shares].filter(Boolean)
   return (
     <p class={`summary ${line.retraction ? 'struck' : ''}`}>
-      <b class="figure">{figure}</b> {shares !== null && <span>{formatAmount(shares)} shares</span>} <span>{value}</span>
-      <br />
-      <span class="faint">{detail}</span>
+      <b class="figure">{first}</b> {others.length > 0 && <span>{others.join(' · ')}</span>}
+      {content.type !== 'transfer' && (
+        <>
+          <br />
+          <span class="faint">{detail}</span>
+        </>
+      )}
       {remark !== null && <span class="remark">{remark}</span>}
     </p>
+  )
+}
+
+const partyNames = ['from', 'to', 'owner', 'spender', 'sender', 'recipient'] as const
+
+/** The addresses of a fact, whole, each with a way to see all that concerns it. */
+function Parties({ line: { content }, filter }: { readonly line: TapeLine; readonly filter: BoardFilter }) {
+  const given = content as Readonly<Record<string, unknown>>
+  const parties = partyNames.flatMap((name) => {
+    const hex = given[name]
+    return typeof hex === 'string' && !ZERO_ADDRESS.test(hex) ? [{ name, hex }] : []
+  })
+  if (parties.length === 0) return null
+  return (
+    <dl class="parties">
+      {parties.map(({ name, hex }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <HexLink kind="address" label="" hex={hex} isWhole />
+            <button type="button" class="copy" onClick={() => changeFilter({ ...filter, account: [hex] })}>
+              filter
+            </button>
+          </dd>
+        </div>
+      ))}
+    </dl>
   )
 }
 

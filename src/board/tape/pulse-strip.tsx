@@ -1,24 +1,25 @@
 import type { ServiceStatus, Source } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
+import type { AlertState } from '../feed/use-alerts.ts'
 import type { BoardRoute } from '../shared/board-route.ts'
 import { PageLink } from '../shared/navigation.tsx'
 import { formatShare } from '../shared/number-text.ts'
 import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
-import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
+import { formatClock, formatDuration, formatMoment, zoneName } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 
-type StripProps = { readonly feed: BoardFeed; readonly nowMs: number }
+type StripProps = { readonly feed: BoardFeed; readonly nowMs: number; readonly alertState: AlertState }
 
 /** The page that is served says it too, so that it stays where it is when the script begins. */
 const TAGLINE = 'Tokenized stocks, live: what each is worth, and how far to trust it'
 
 /** Shows what the page is, and whether the feed is alive. Its second line says what is wrong, most important first. */
-export function Strip({ feed, nowMs }: StripProps) {
+export function Strip({ feed, nowMs, alertState }: StripProps) {
   const { state, status } = feed
   const source = state?.source ?? status?.source ?? null
   const lag = status?.lag_ms ?? null
   const isLive = state?.phase === 'live'
-  const trouble = troubleOf(feed, nowMs)
+  const trouble = troubleOf(feed, nowMs, alertState)
   return (
     <>
       <PageLink
@@ -52,10 +53,14 @@ export function Strip({ feed, nowMs }: StripProps) {
 }
 
 /** Says what is wrong, the most important first; null if all is well. */
-export const troubleOf = (feed: BoardFeed, nowMs: number): Trouble | null =>
-  connectionTrouble(feed) ?? sourceTrouble(feed, nowMs) ?? gapTrouble(feed, nowMs) ?? factTrouble(feed)
+export const troubleOf = (feed: BoardFeed, nowMs: number, alertState?: AlertState): Trouble | null =>
+  connectionTrouble(feed) ??
+  sourceTrouble(feed, nowMs) ??
+  gapTrouble(feed, nowMs) ??
+  (alertState ? alertTrouble(alertState) : null) ??
+  factTrouble(feed)
 
-function phaseWord({ state, failure, interruptions }: BoardFeed, source: Source | null): string {
+export function phaseWord({ state, failure, interruptions }: BoardFeed, source: Source | null): string {
   if (failure !== null) return 'Refused'
   if (state?.phase === 'live') return source === 'down' ? 'No source' : 'Live'
   return interruptions.length > 0 ? 'Reconnecting' : 'Connecting'
@@ -68,11 +73,11 @@ function lookOf(isLive: boolean, source: Source | null, trouble: Trouble | null)
   return source === 'pendingLogs' && trouble === null ? 'good' : 'fair'
 }
 
-function SessionText({ feed, nowMs }: StripProps) {
+function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   const session = feed.book.all()[0]?.session
   if (!session) return <p class="strip-session" />
-  const { market, state, ends_at } = session
-  const next = ends_at === null ? '' : `, ${state === 'open' ? 'until' : 'changes'} ${formatMoment(ends_at, nowMs)}`
+  const { market, ends_at } = session
+  const next = ends_at === null ? '' : ` until ${formatMoment(ends_at, nowMs)} ${zoneName(ends_at)}`
   return (
     <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
       {market} {sessionWords(session)}
@@ -104,7 +109,7 @@ type Trouble = {
 const PATIENCE_MS = 4_000
 
 function connectionTrouble({ state, status, failure, interruptions, openedMs }: BoardFeed): Trouble | null {
-  if (failure !== null) return { level: 'bad', text: `The relay refuses this stream: ${failure}` }
+  if (failure !== null) return { level: 'bad', text: 'The relay refuses this selection: nothing is streamed' }
   if (status?.reason === 'no_list')
     return { level: 'fair', text: 'The token list has not been read yet: there are no symbols and no NAV' }
   const open = interruptions.at(-1)
@@ -139,6 +144,12 @@ function gapTrouble(feed: BoardFeed, nowMs: number): Trouble | null {
   const { id, atMs } = feed.gap
   const text = `Messages are missing at ${formatMoment(new Date(atMs).toISOString(), nowMs)}: what is known about them`
   return { level: 'fair', text, page: { name: 'fact', key: id }, dismiss: () => feed.dismissGap() }
+}
+
+function alertTrouble({ notice, dismiss }: AlertState): Trouble | null {
+  if (notice === null) return null
+  const { symbol, text } = notice
+  return { level: 'fair', text, page: symbol === null ? { name: 'health' } : { name: 'symbol', symbol }, dismiss }
 }
 
 function factTrouble({ state, lines }: BoardFeed): Trouble | null {

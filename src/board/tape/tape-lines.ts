@@ -41,6 +41,8 @@ export class TapeLines {
   hasOlder = true
   /** Position of the first line, if older lines were dropped; null otherwise. */
   droppedBefore: string | null = null
+  /** The line that was retracted last while the page was open. */
+  lastRetracted: TapeLine | null = null
   /** Whether the reader looks at older lines, which then stay on the screen. */
   isHeld = false
 
@@ -78,7 +80,9 @@ export class TapeLines {
         return
       case 'retract': {
         const { reason, replaced_by, time } = item
-        return this.#change(item.key, (line) => ({ ...line, retraction: { reason, replaced_by, time } }))
+        this.#change(item.key, (line) => ({ ...line, retraction: { reason, replaced_by, time } }))
+        this.lastRetracted = this.find(item.key) ?? this.lastRetracted
+        return
       }
       case 'amend': {
         const { update, changed } = item

@@ -4,13 +4,25 @@ import type { Head, StockState } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
 import { type BoardFilter, type TapeShow, tapeShows } from '../shared/board-route.ts'
+import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage } from '../shared/navigation.tsx'
 import { formatCount } from '../shared/number-text.ts'
 import { formatAge, formatClock } from '../shared/time-text.ts'
 import { FilterChips, FilterForm } from './filter-bar.tsx'
+import { tapeCsv } from './tape-csv.ts'
 import type { TapeLine } from './tape-lines.ts'
 import { linesOf, tapeTabs } from './tape-tabs.ts'
-import { lineRemark, lineSentence, lineText, shortFigure, shortRemark, stageOf, tintOf, weightOf } from './tape-texts.ts'
+import {
+  lineRemark,
+  lineSentence,
+  lineText,
+  shortFigure,
+  shortRemark,
+  shortValue,
+  stageOf,
+  tintOf,
+  weightOf,
+} from './tape-texts.ts'
 
 const ROW_PX = 44
 /** Rows drawn beyond each edge, so that a quick scroll shows no empty space. */
@@ -82,7 +94,14 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
           {isPaused ? 'Resume' : 'Pause'}
         </button>
       </header>
-      <TapeTabs feed={feed} show={show} />
+      <div class="tape-tabs">
+        <TapeTabs feed={feed} show={show} />
+        <CsvButton
+          label="Save these lines as CSV"
+          name={`stocktape-${token?.symbol ?? 'tape'}`}
+          text={() => tapeCsv(shown, feed.head)}
+        />
+      </div>
       {isFilterOpen && (
         <div class="filter-panel">
           <FilterForm filter={filter} onChange={apply} />
@@ -104,7 +123,7 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
 }
 
 const TapeTabs = ({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) => (
-  <nav class="tape-tabs" aria-label="Parts of the tape">
+  <nav aria-label="Parts of the tape">
     {tapeShows.map((name) => (
       <button type="button" key={name} aria-pressed={show === name} onClick={() => changeView({ show: name })}>
         {tapeTabs[name].title}
@@ -168,7 +187,7 @@ function useHold(lines: readonly TapeLine[], isHeld: boolean): readonly TapeLine
 function emptyWords(feed: BoardFeed, show: TapeShow, waiting: number, nowMs: number): string {
   const last = feed.lastUpdates.get('*')
   if (waiting > 0) return 'The page had to drop the lines shown here, because many newer ones arrived. Resume to see the newest.'
-  if (feed.failure !== null) return 'The relay refuses this selection.'
+  if (feed.failure !== null) return 'No lines.'
   if (feed.state?.phase !== 'live') return 'Connecting …'
   const since = last === undefined ? '' : ` The last message arrived ${formatAge(nowMs - Date.parse(last))} ago.`
   return `${tapeTabs[show].empty}${since}`
@@ -178,7 +197,8 @@ type RowProps = { readonly line: TapeLine; readonly top: number; readonly head: 
 
 const TapeRow = memo(({ line, top, head }: RowProps) => {
   const { content } = line
-  const { symbol, type, figure, value, detail } = lineText(line)
+  const { symbol, type, figure, detail } = lineText(line)
+  const value = shortValue(line)
   const stage = stageOf(line, head)
   const remark = shortRemark(line)
   const isLate = 'late' in content && content.late === true

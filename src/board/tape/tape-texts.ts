@@ -87,17 +87,27 @@ export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap
 const amountText = ({ amount, raw }: { readonly amount: string | null; readonly raw: string }): string =>
   amount === null ? `${raw} raw` : formatAmount(amount)
 
+/** Value from which a line has no cents: the NAV of an estimate is not so exact. */
+const WHOLE_USD = 1_000
+
+/** The value of a line: of an estimate in round dollars. The sheet of the fact has the cents. */
+export function shortValue(line: TapeLine): string {
+  const { content } = line
+  const isEstimate = content.type !== 'trade' && 'reference_value' in content && Number(content.reference_value) >= WHOLE_USD
+  return isEstimate ? `≈ $${formatDecimal(content.reference_value, 0)}` : lineText(line).value
+}
+
 /** Formats a value. A value below half a cent is not shown as 0. */
 function valueText({ reference_value, raw }: { readonly reference_value: string | null; readonly raw: string }): string {
   if (reference_value === null) return 'no NAV'
   return reference_value === '0.00' && raw !== '0' ? '< $0.01' : `≈ $${formatDecimal(reference_value, 2)}`
 }
 
-const ZERO = /^0x0{40}$/
+export const ZERO_ADDRESS = /^0x0{40}$/
 
 function partiesOf({ from, to }: { readonly from: string; readonly to: string }): string {
-  if (ZERO.test(from)) return `to ${shortHex(to)}`
-  if (ZERO.test(to)) return `from ${shortHex(from)}`
+  if (ZERO_ADDRESS.test(from)) return `to ${shortHex(to)}`
+  if (ZERO_ADDRESS.test(to)) return `from ${shortHex(from)}`
   return `${shortHex(from)} → ${shortHex(to)}`
 }
 
@@ -159,17 +169,22 @@ export function weightOf({ content }: TapeLine): 'heavy' | 'light' | '' {
   return dollars >= HEAVY_USD ? 'heavy' : dollars < LIGHT_USD ? 'light' : ''
 }
 
-/** Describes a line in one sentence, for screen readers. */
+/** Describes a line in one sentence, for screen readers: what it is worth, and no addresses, which nobody follows by ear. */
 export function lineSentence(line: TapeLine, head: Head | null): string {
+  const { content } = line
   const { symbol, type, figure, value, detail } = lineText(line)
   const stage = stageOf(line, head)
-  return [
-    [symbol === '*' ? '' : symbol, type, figure].filter(Boolean).join(' '),
-    value,
-    detail,
-    stage && stageWords[stage],
-    lineRemark(line),
-  ]
-    .filter(Boolean)
-    .join(', ')
+  const what =
+    'raw' in content && content.amount !== null ? `${type} of ${figure} tokens` : [type, figure].filter(Boolean).join(' ')
+  const worth = value.replace('≈ $', 'about $')
+  const more = content.type === 'trade' ? tradeWords(content) : 'raw' in content ? '' : detail
+  const isOver = stage === null ? '' : stageWords[stage]
+  return [symbol === '*' ? what : `${symbol} ${what}`, worth, more, isOver, lineRemark(line)].filter(Boolean).join(', ')
+}
+
+function tradeWords({ price, basis_bps, basis }: Extract<TapeLine['content'], { type: 'trade' }>): string {
+  const at = price === null ? '' : `at ${formatDecimal(price, 2)}`
+  if (basis_bps === null || basis === null) return at
+  const side = Number(basis_bps) > 0 ? 'over' : Number(basis_bps) < 0 ? 'under' : 'at'
+  return `${at}, ${formatDecimal(basis_bps.replace('-', ''), 1, false)} basis points ${side} ${basis === 'drift' ? 'a held NAV' : 'the NAV'}`
 }

@@ -88,18 +88,19 @@ describe('the filter', () => {
 })
 
 describe('the page of a symbol', () => {
-  it('lists pauses and actions as its corporate actions, and no seal', async (test) => {
+  it('lists pauses and splits as its corporate actions, and neither a seal nor the multiplier of its listing', async (test) => {
     const stack = await openBoardStack(test, browser)
     const { page, devnet } = stack
     transfer(stack)
     devnet.issuer.pause({ symbol: 'AAPLc', features: [1] })
+    devnet.issuer.split({ symbol: 'AAPLc', to: '2' })
     devnet.makeFlashblock()
     devnet.seal()
     await page.locator('[data-stage="sealed"]').first().waitFor()
     await page.goto(`${stack.relay.url}/#/AAPLc`)
     const events = page.getByRole('region', { name: 'Corporate actions' }).locator('li b')
     await events.first().waitFor()
-    expect(await events.allTextContents()).toEqual(['pause', 'multiplier'])
+    expect(await events.allTextContents()).toEqual(['multiplier', 'pause'])
   })
 
   it('keeps a long name in its place, and says that its chart has no readings yet', async (test) => {
@@ -146,7 +147,7 @@ describe('before the script runs', () => {
   async function openHeld(test: TestLifecycle, url: string, options: BrowserContextOptions = {}) {
     const { page } = await openBoard(test, browser, url, options)
     const held: Route[] = []
-    await page.route('**/assets/index-*.js', (route) => void held.push(route))
+    await page.route('**/assets/main-*.js', (route) => void held.push(route))
     await page.reload({ waitUntil: 'commit' })
     await expect.poll(() => held.length).toBeGreaterThan(0)
     await page.locator('.strip').waitFor()
@@ -160,7 +161,7 @@ describe('before the script runs', () => {
     await waitForLive(page)
     await page.keyboard.press('t')
     await page.waitForSelector('html[data-theme="dark"]')
-    await page.route('**/assets/index-*.js', () => {})
+    await page.route('**/assets/main-*.js', () => {})
     await page.reload({ waitUntil: 'commit' })
     await page.locator('.brand').waitFor()
     expect(await page.locator('html').getAttribute('data-theme')).toBe('dark')
@@ -213,7 +214,7 @@ it('a line shortens its amount, and its sheet and its sentence have it whole', a
   expect(await line.locator('.line-figure').textContent()).toBe('12,346')
   expect(await line.locator('.unseen').textContent()).toContain('12,345.678')
   await line.locator('button').click()
-  expect(await page.getByRole('dialog').locator('.summary b').textContent()).toBe('12,345.678')
+  expect(await page.getByRole('dialog').locator('.summary').textContent()).toContain('12,345.678 AAPLc')
 })
 
 describe('the tab of the browser', () => {

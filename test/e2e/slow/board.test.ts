@@ -269,7 +269,7 @@ describe('the filter', () => {
   it('that the relay refuses is explained', async (test) => {
     const { page } = await openStackWithBoard(test)
     await page.goto(`${page.url()}#/?symbols=APPL`)
-    await page.getByText(/The relay refuses this stream: .*AAPLc/).waitFor()
+    await page.getByText('Did you mean AAPLc?').waitFor()
   })
 })
 
@@ -324,6 +324,7 @@ describe('outside text', () => {
     devnet.issuer.announce({ symbol: 'AAPLc', id: 'one', description: 'split \u202e2:1\u202c', uri: '' })
     devnet.makeFlashblock()
     await page.locator('[data-line]', { hasText: 'action' }).locator('button').click()
+    await page.getByText('action as on the tape').click()
     await page.getByRole('dialog').locator('pre', { hasText: 'split \\u202e2:1' }).waitFor()
     await expectNoDirection(page)
     for (const [path, text] of [
@@ -440,7 +441,7 @@ it('is less than 60 KB of script, compressed, and loads the chart with a symbol'
   await page.locator('[data-symbol="AAPLc"]').waitFor()
   const names = () => requestedUrls.filter((url) => url.endsWith('.js')).map((url) => /[a-z-]+(?=-[\w-]{8}\.js$)/.exec(url)?.[0])
   const scripts = requestedUrls.filter((url) => url.endsWith('.js'))
-  expect(names().toSorted()).toEqual(['index', 'theme'])
+  expect(names().toSorted()).toEqual(['main', 'theme'])
   await page.locator('[data-symbol="AAPLc"] .ticker').click()
   await page.locator('.chart canvas').first().waitFor()
   expect(names().slice(2).toSorted()).toEqual(['bar-intervals', 'bars', 'candle-chart'])

@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest'
+import type { TapeLine } from '../../../../src/board/tape/tape-lines.ts'
+import { lineSentence, shortValue } from '../../../../src/board/tape/tape-texts.ts'
+
+const block = { number: 7, hash: null, timestamp: null }
+const fact = { symbol: 'AAPLc', address: '0xa', key: '7-0xb-1', stage: 'preconfirmed', late: false, block }
+const transfer = {
+  ...{ ...fact, type: 'transfer', from: `0x${'a'.repeat(40)}`, to: `0x${'b'.repeat(40)}` },
+  ...{ raw: '4250000000', amount: '42.5', shares: '42.5', reference_value: '13919.28' },
+}
+const trade = {
+  ...{ ...fact, type: 'trade', side: 'buy', raw: '125000000', amount: '1.25', shares: '1.25', currency_amount: '410.2' },
+  ...{ price: '328.16', reference_value: '410', basis_bps: '4.24', basis: 'premium' },
+  venue: { kind: 'uniswap_v3', currency: { symbol: 'USDC' } },
+}
+const split = { ...fact, type: 'multiplier', phase: 'effective', previous: '1', multiplier: '4', effective_at: null }
+const line = (content: object, more: Partial<TapeLine> = {}) =>
+  ({ nth: 1, id: 'k', content, isSealed: false, retraction: null, amended: [], ...more }) as unknown as TapeLine
+const retraction = { reason: 'not_sealed', replaced_by: null, time: '' } as const
+
+it.each([
+  ['a trade', line(trade), 'AAPLc buy of 1.25 tokens, 410.20 USDC, at 328.16, 4.2 basis points over the NAV, pre-confirmed'],
+  [
+    'a trade against a held NAV',
+    line({ ...trade, side: 'sell', basis_bps: '-12.5', basis: 'drift' }, { isSealed: true }),
+    'AAPLc sell of 1.25 tokens, 410.20 USDC, at 328.16, 12.5 basis points under a held NAV, sealed',
+  ],
+  ['a movement', line(transfer), 'AAPLc transfer of 42.5 tokens, about $13,919.28, pre-confirmed'],
+  [
+    'a retraction',
+    line(transfer, { retraction }),
+    'AAPLc transfer of 42.5 tokens, about $13,919.28, retracted, not in the sealed block',
+  ],
+  ['a split', line(split, { isSealed: true }), 'AAPLc multiplier ×4, effective, was ×1, sealed'],
+])('a screen reader says of %s what it is, what it is worth, and whether it is certain', (_, shown, sentence) => {
+  expect(lineSentence(shown, null)).toBe(sentence)
+})
+
+it.each([
+  [line(transfer), '≈ $13,919'],
+  [line({ ...transfer, reference_value: '999.99' }), '≈ $999.99'],
+  [line(trade), '410.20 USDC'],
+])('an estimate of a thousand dollars or more has no cents', (shown, value) => {
+  expect(shortValue(shown)).toBe(value)
+})
