@@ -35,6 +35,14 @@ const blockingTheme = (): Plugin => ({
   },
 })
 
+/** The license of the fonts must be part of every copy, as those of the packages. */
+const fontLicense = (): Plugin => ({
+  name: 'license of the fonts',
+  buildStart() {
+    this.emitFile({ type: 'asset', fileName: 'OFL.txt', source: readFileSync(join(root, 'src/board/fonts/OFL.txt'), 'utf8') })
+  },
+})
+
 const digest = digestOfSources()
 if (digest !== readDigest()) await replaceBoard()
 
@@ -80,7 +88,7 @@ async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
     logLevel: 'warn',
     // Ignores settings of PostCSS in folders above the board.
     css: { postcss: {} },
-    plugins: [blockingTheme()],
+    plugins: [blockingTheme(), fontLicense()],
     // A development build would contain the names of folders of this machine.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {

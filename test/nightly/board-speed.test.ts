@@ -39,3 +39,14 @@ it('a first visit reads at most 150 KB, besides its stream', async (test) => {
   expect(sizes.length).toBeGreaterThan(6)
   expect(sum).toBeLessThan(FIRST_VISIT_BYTES)
 })
+
+it('the board has its own fonts, and reads nothing from another host', async (test) => {
+  const { relay } = await openTestStack({}, test)
+  const { page, errors, requestedUrls } = await openBoard(test, browser, `${relay.url}/#/AAPLc`)
+  await page.locator('.hex code').first().waitFor()
+  await page.waitForFunction('[...document.fonts].every(({ status }) => status === "loaded")')
+  expect(await page.evaluate('[...document.fonts].map(({ family }) => family)')).toEqual(['Inter', 'JetBrains Mono'])
+  expect(requestedUrls.filter((url) => url.endsWith('.woff2'))).toHaveLength(2)
+  expect(requestedUrls.filter((url) => new URL(url).origin !== new URL(relay.url).origin)).toEqual([])
+  expect(errors).toEqual([])
+})

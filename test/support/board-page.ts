@@ -24,7 +24,7 @@ export async function loadBoard(url: string): Promise<string> {
     ([, path = '']) => path,
   )
   for (const path of others) await read(path.startsWith('assets/') ? path : `assets/${path}`)
-  if (others.length < 2) throw new Error(`the page names ${others}, and no more`)
+  if (others.length < 3) throw new Error(`the page names ${others}, and no more`)
   return script
 }
 

@@ -21,6 +21,7 @@ class SmallBoard {
       'tsconfig.json',
       'src/board/tsconfig.json',
       'src/board/theme.js',
+      'src/board/fonts/OFL.txt',
       'src/build/build-board.ts',
     ])
       cpSync(join(repository, path), join(this.root, path))
@@ -50,18 +51,26 @@ class SmallBoard {
   }
 }
 
+it('the fonts of the board have at most 60 KB together', () => {
+  const sizes = globSync('src/board/fonts/*.woff2', { cwd: repository }).map((path) => statSync(join(repository, path)).size)
+  expect(sizes).toHaveLength(2)
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(60 * 1_024)
+})
+
 describe('the build of the board', () => {
   it('happens when a source has changed, and only then', async () => {
     const board = new SmallBoard()
     expect(await board.build()).toEqual({ code: 0, stderr: '' })
     const first = board.built()
     expect(Object.keys(first)).toEqual([
+      'dist/board/OFL.txt',
       expect.stringMatching(/^dist\/board\/assets\/main-[\w-]+\.js$/),
       expect.stringMatching(/^dist\/board\/assets\/theme-[\w-]+\.js$/),
       'dist/board/embed/index.html',
       'dist/board/index.html',
       'dist/board/licenses.md',
     ])
+    expect(first['dist/board/OFL.txt']).toMatch(/Inter Project.*JetBrains Mono Project.*SIL OPEN FONT LICENSE/s)
     expect(first['dist/board/licenses.md']).toContain('## preact')
     expect(first['dist/board/index.html']).toMatch(/src="\.\/assets\/main-.*%EXPLORER_URL%/s)
     const { ino } = statSync(join(board.root, 'dist/board'))
@@ -71,7 +80,7 @@ describe('the build of the board', () => {
     board.write('src/board/main.tsx', script.replace('old', 'new'))
     await board.build()
     const second = board.built()
-    expect(Object.keys(second)).toHaveLength(5)
+    expect(Object.keys(second)).toHaveLength(6)
     expect(['new words', 'old words'].filter((words) => Object.values(second).join().includes(words))).toEqual(['new words'])
   })
 
@@ -95,7 +104,7 @@ describe('the build of the board', () => {
     const builds = await Promise.all([board.build(), board.build(), board.build()])
     expect(builds).toEqual(builds.map(() => ({ code: 0, stderr: '' })))
     expect(globSync('dist/*', { cwd: board.root })).toEqual(['dist/board'])
-    expect(Object.keys(board.built())).toHaveLength(5)
+    expect(Object.keys(board.built())).toHaveLength(6)
   })
 
   it('fails with a mistake in a source, which it shows, and leaves the old board', async () => {

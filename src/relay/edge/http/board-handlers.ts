@@ -21,6 +21,7 @@ const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
 }
 
 /** The page may load its own files and connect to its own origin. No text can become markup or a script. */
@@ -30,6 +31,7 @@ const contentSecurityPolicy = (frameAncestors: "'none'" | '*'): string =>
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data:",
+    "font-src 'self'",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",

@@ -44,7 +44,10 @@ describe('the board', () => {
     expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
     expect(response.headers.get('cache-control')).toBe('no-cache')
     const policy = response.headers.get('content-security-policy') ?? ''
-    for (const directive of ["default-src 'none'", "script-src 'self'", "connect-src 'self'", "require-trusted-types-for 'script'"])
+    for (const directive of [
+      ...["default-src 'none'", "script-src 'self'", "font-src 'self'", "connect-src 'self'"],
+      "require-trusted-types-for 'script'",
+    ])
       expect(policy.split('; ')).toContain(directive)
     expect(policy).not.toContain('unsafe')
   })
