@@ -45,6 +45,8 @@ const BATCHES_REFUSED_MS = 600_000
 /** Limit of parallel requests to an endpoint that gets single requests instead of batches. */
 const SINGLES_BOUND = 8
 const LAG_BOUND_BLOCKS = 5
+/** Time that an endpoint has, once it is asked first, to make settling advance. */
+const FIRST_CHANCE_MS = 5_000
 /** Limits of the time for which a bad endpoint is tried last. It doubles each time, unless `maxMs` passed since the last. */
 const ASIDE = { minMs: 60_000, maxMs: 3_600_000 }
 
@@ -97,6 +99,8 @@ export class EndpointPool {
   readonly #endpoints: readonly Endpoint[]
   #lastId = 0
   #comparedAt: number
+  /** The endpoint that was asked first by the last request, and since when. */
+  #first: { readonly endpoint: Endpoint | undefined; readonly since: number } = { endpoint: undefined, since: NEVER }
 
   constructor(options: Options) {
     this.#options = options
@@ -123,10 +127,23 @@ export class EndpointPool {
     await Promise.all(endpoints.map((endpoint) => this.#confirm(endpoint, askedAfter, signal)))
   }
 
-  /** Makes the first endpoint the last one for a while. Called if settling does not advance with its answers. */
-  readonly leaveEndpoint = (): void => {
+  /**
+   * Makes the first endpoint the last one for a while. Called if settling does not advance with its answers. Returns false if it is
+   * the first only since a moment ago, so that the answers were those of another.
+   */
+  readonly leaveEndpoint = (): boolean => {
     const [first] = this.#inOrder()
-    if (first) this.#putAside(first, { reason: 'settling does not advance' })
+    if (!first || this.#endpoints.length < 2) return true
+    this.#noteFirst(first)
+    if (this.#options.now() - this.#first.since < FIRST_CHANCE_MS) return false
+    this.#putAside(first, { reason: 'settling does not advance' })
+    return true
+  }
+
+  #noteFirst(endpoint: Endpoint | undefined): void {
+    if (endpoint === this.#first.endpoint) return
+    const isKnown = this.#first.endpoint !== undefined
+    this.#first = { endpoint, since: isKnown ? this.#options.now() : NEVER }
   }
 
   #request<T>(request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
@@ -140,7 +157,9 @@ export class EndpointPool {
   /** Asks one endpoint after the other until one answers. Fails with the error of the last one. */
   async #inTurn<T>(ask: (endpoint: Endpoint) => Promise<T>, signal?: AbortSignal): Promise<T> {
     let lastError = new UpstreamError('unreachable', 'every endpoint failed recently')
-    for (const endpoint of this.#inOrder()) {
+    const endpoints = this.#inOrder()
+    this.#noteFirst(endpoints[0])
+    for (const endpoint of endpoints) {
       if (this.#isResting(endpoint)) continue
       try {
         return await ask(endpoint)

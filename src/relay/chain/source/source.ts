@@ -55,8 +55,8 @@ export type SourceOptions = Pick<Host, 'clock' | 'log'> & {
   readonly link: ((inputs: LinkInputs) => Observable<LinkSignal>) | null
   /** Number of URLs that the link tries in turn; default 1. */
   readonly linkCount?: number
-  /** Makes `request` ask other endpoints first for a while. */
-  readonly leaveEndpoint?: () => void
+  /** Makes `request` ask other endpoints first for a while. Returns whether it does now. */
+  readonly leaveEndpoint?: () => boolean
   /** The logs to read: those of whole contracts first, then those of pool managers, which the node may refuse. */
   readonly filters: Observable<readonly ReadFilter[]>
   /** The filters that the node refused in the previous run, and settled blocks with keys that are still open. */
@@ -187,10 +187,7 @@ const pollDue = (polling: Polling): Observable<SourceInput> =>
 /** Leaves a node that performs badly, or retries a subscription. */
 function improveUpstream(polling: Polling, emit: (input: SourceInput) => void, at: number): void {
   const { progress, probes, reconnects, leaveEndpoint } = polling
-  if (isEndpointLeft(progress().state, at)) {
-    emit({ type: 'left', what: 'endpoint' })
-    leaveEndpoint?.()
-  }
+  if (isEndpointLeft(progress().state, at) && leaveEndpoint?.() !== false) emit({ type: 'left', what: 'endpoint' })
   if (isLinkLeft(progress().state, at)) {
     emit({ type: 'left', what: 'link' })
     reconnects.next()

@@ -55,6 +55,7 @@ describe('of two endpoints', () => {
       // A head that stands still behind the other is a reason of its own.
       nodes[0].respond = resultResponder(hex(100 * minutes))
       nodes[1].respond = resultResponder(hex(100 * minutes + 1))
+      clock.now += 5_000
       rpc.leaveEndpoint()
       clock.now += minutes * 60_000 - 1
       askedFirst.push(await blockNumber())
@@ -63,6 +64,15 @@ describe('of two endpoints', () => {
     }
     expect(askedFirst).toEqual([101, 100, 201, 200, 401, 400].map(hex))
     expect(warnings.map(({ kind }) => kind)).toEqual(Array.from({ length: 3 }, () => 'upstream_aside'))
+  })
+
+  it('the one that is asked first only since a moment ago is not left for the answers of the other', async () => {
+    const { clock, rpc, blockNumber, compareUntilWarned } = await openTwo([100, 106])
+    await compareUntilWarned(1)
+    const answers: unknown[] = [await blockNumber(), rpc.leaveEndpoint(), await blockNumber()]
+    clock.now += 5_000
+    answers.push(rpc.leaveEndpoint(), await blockNumber())
+    expect(answers).toEqual([hex(106), false, hex(106), true, hex(100)])
   })
 
   it('both are asked in turn while neither does well', async () => {

@@ -76,7 +76,7 @@ export const openSource = ({
     confirmChain: chain.confirmChain,
     link: hasLink ? link : null,
     linkCount,
-    leaveEndpoint: () => leaveTimes.push(clock.now()),
+    leaveEndpoint: () => leaveTimes.push(clock.now()) > 0,
     filters,
     leftOut,
     outdated,
