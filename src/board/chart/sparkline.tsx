@@ -5,7 +5,8 @@ const WIDTH = 96
 const HEIGHT = 28
 const PAD = 2
 const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
-const DAY_MS = 86_400_000
+/** Least width of the small charts. */
+const LEAST_WIDTH_MS = 3_600_000
 /** A price that has moved by less than this is a flat line. */
 const LEAST_SCALE = 0.0025
 
@@ -14,16 +15,22 @@ type Closes = Pick<DayFigures, 'closes' | 'change'>
 /** The price from which the change of the day is measured. */
 const baseOf = ({ closes, change }: Closes): number => change?.base ?? closes[0]?.price ?? 1
 
-/** The largest change of a price of the day. All small charts of a list have this height. */
-export const scaleOf = (days: readonly Closes[]): number =>
-  Math.max(LEAST_SCALE, ...days.flatMap((day) => day.closes.map(({ price }) => Math.abs(price / baseOf(day) - 1))))
+/** The scale of all small charts of a list: the largest change of a price of the day, and the oldest close that is known. */
+export type SparkScale = { readonly maxChange: number; readonly fromMs: number }
 
-/** Draws the closes of a day. The line in the middle is the price from which the change is measured; the width is a day. */
-export const Sparkline = memo(({ closes, change, scale }: Closes & { readonly scale: number }) => {
+export const scaleOf = (days: readonly Closes[]): SparkScale => ({
+  maxChange: Math.max(LEAST_SCALE, ...days.flatMap((day) => day.closes.map(({ price }) => Math.abs(price / baseOf(day) - 1)))),
+  fromMs: Math.min(...days.flatMap(({ closes }) => closes.slice(0, 1).map(({ atMs }) => atMs))),
+})
+
+/** Draws the closes of a day. The line in the middle is the price from which the change is measured. */
+type SparkProps = Closes & SparkScale
+
+export const Sparkline = memo(({ closes, change, maxChange, fromMs }: SparkProps) => {
   const base = baseOf({ closes, change })
   const untilMs = closes.at(-1)?.atMs ?? 0
-  const x = (atMs: number) => WIDTH - PAD - ((untilMs - atMs) / DAY_MS) * (WIDTH - 2 * PAD)
-  const y = (price: number) => HEIGHT / 2 - ((price / base - 1) / scale) * (HEIGHT / 2 - PAD)
+  const x = (atMs: number) => WIDTH - PAD - ((untilMs - atMs) / Math.max(LEAST_WIDTH_MS, untilMs - fromMs)) * (WIDTH - 2 * PAD)
+  const y = (price: number) => HEIGHT / 2 - ((price / base - 1) / maxChange) * (HEIGHT / 2 - PAD)
   const line = closes.map(({ atMs, price }) => `${x(atMs).toFixed(1)} ${y(price).toFixed(1)}`).join('L')
   return (
     <svg class="spark" viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">

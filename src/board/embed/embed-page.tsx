@@ -36,7 +36,7 @@ export function EmbedPage({ symbol }: { readonly symbol: string }) {
             <BasisCell stock={stock} />
             <NavCell {...{ stock, nowMs }} />
           </div>
-          <Sparkline {...day} scale={scaleOf([day])} />
+          <Sparkline {...day} {...scaleOf([day])} />
         </>
       )}
       <footer>

@@ -1,7 +1,7 @@
 import type { ComponentType } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import type { StockState } from '../../sdk/client/index.ts'
-import { Sparkline, scaleOf } from '../chart/sparkline.tsx'
+import { Sparkline, type SparkScale, scaleOf } from '../chart/sparkline.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
 import type { DayFigures } from '../feed/day-bars.ts'
@@ -24,14 +24,8 @@ export type SymbolsProps = {
   readonly selected: string | null
 }
 
-type EntryProps = StockProps & {
-  readonly feed: BoardFeed
-  readonly view: BoardView
-  readonly day: DayFigures
-  /** Height of the small charts: how far a price of the day is from its first one, of the stock that moved most. */
-  readonly scale: number
-  readonly isSelected: boolean
-}
+type EntryProps = StockProps &
+  SparkScale & { readonly feed: BoardFeed; readonly view: BoardView; readonly day: DayFigures; readonly isSelected: boolean }
 
 /** The columns after the symbol. A column whose name is a sort key can be sorted. */
 const columns: readonly { readonly title: string; readonly name: string; readonly View: ComponentType<EntryProps> }[] = [
@@ -60,7 +54,7 @@ export function SymbolsView(props: SymbolsProps) {
   const days = shown.map((stock) => ({ stock, day: feed.day.of(stock, nowMs) }))
   const scale = scaleOf(days.map(({ day }) => day))
   const rows = days.map(({ stock, day }) => (
-    <SymbolEntry key={stock.address} {...{ stock, day, feed, view, nowMs, scale }} isSelected={selected === stock.symbol} />
+    <SymbolEntry key={stock.address} {...{ stock, day, feed, view, nowMs, ...scale }} isSelected={selected === stock.symbol} />
   ))
   const rest = page ? 0 : order.length - shown.length
   return (
@@ -203,8 +197,8 @@ function SymbolRow(props: EntryProps) {
   )
 }
 
-function TrendCell({ day: { closes, change }, scale }: EntryProps) {
-  return <Sparkline {...{ closes, change, scale }} />
+function TrendCell({ day: { closes, change }, maxChange, fromMs }: EntryProps) {
+  return <Sparkline {...{ closes, change, maxChange, fromMs }} />
 }
 
 function SymbolTile(props: EntryProps) {
@@ -217,8 +211,9 @@ function SymbolTile(props: EntryProps) {
         <PinButton {...props} />
       </div>
       <div class="tile-figures">
-        <NavCell {...props} />
         <QuoteCell {...props} />
+        <ChangeCell {...props} />
+        <NavCell {...props} />
         <BasisCell {...props} />
         <TrendCell {...props} />
       </div>
