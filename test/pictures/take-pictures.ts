@@ -1,13 +1,19 @@
+import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { chromium, type Page } from 'playwright-core'
 import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 import { buildBoard, openBoard, waitForLive, waitForPendingLogs } from '../support/board-page.ts'
 import { needPrograms, pathOf } from '../support/debian-programs.ts'
 import { openRelay } from '../support/in-process-relay.ts'
 
-/** Writes the pictures of the README: rows of the board when they were published, and the same rows two seconds later. */
+/**
+ * Writes the pictures of the README: rows of the board when they were published, and the same rows two seconds later. With `--all` and
+ * a folder, it writes pictures of every view and state into the folder instead.
+ */
 
 const NOBODY = `0x${'0'.repeat(40)}`
 const [pool, exchange, ada, ben, cleo] = [
@@ -35,6 +41,9 @@ const chain = {
   now: () => Date.parse('2026-11-18T16:00:00Z'),
   requestedFaults: { drop: { share: 0.2, depth: 1 } },
 } as const
+
+/** With `--all`, the market is open, and two minutes later the built-in chain has a frozen NAV and a pause. */
+const STATES_BEGIN = '2026-11-18T15:58:00Z'
 
 const FLASHBLOCK_MS = 200
 const FLASHBLOCKS = 10
@@ -96,34 +105,48 @@ async function compose(board: Page, rows: readonly Buffer[]): Promise<Buffer> {
   return await page.locator('body').screenshot()
 }
 
-needPrograms('chromium')
-buildBoard()
-const devnet = await startDevnet(chain)
-const relay = await openRelay(devnet)
-const browser = await chromium.launch({ executablePath: pathOf('chromium'), args: ['--no-sandbox', '--disable-gpu'] })
-
-const boards = await Promise.all(
-  (['light', 'dark'] as const).map(async (colorScheme) => {
-    const viewport = { width: PANEL_PX, height: 844 }
-    const options = { colorScheme, viewport, deviceScaleFactor: 2, timezoneId: 'UTC', reducedMotion: 'reduce' } as const
-    const { page } = await openBoard({ onTestFinished: () => {} }, browser, relay.url, options)
-    await page.getByRole('button', { name: 'Tape' }).click()
-    await waitForLive(page)
-    await waitForPendingLogs(page)
-    return { colorScheme, page, rows: [] as Buffer[] }
-  }),
-)
-let takenAt = 0
-await makeBlock(devnet, async () => {
-  for (const { page, rows } of boards) rows.push(await takeRows(page, { preconfirmed: movements.length }))
-  takenAt = performance.now()
-})
-await waitUntil(takenAt + LATER_MS)
-for (const { colorScheme, page, rows } of boards) {
-  rows.push(await takeRows(page, { sealed: movements.length - 1, retracted: 1 }))
-  const path = fileURLToPath(new URL(`../../docs/pictures/two-seconds-${colorScheme}.png`, import.meta.url))
-  writeFileSync(path, await compose(page, rows))
+/** Runs the script that takes all pictures. It and what it starts have another time from their first line on. */
+function takeStates(folder: string): void {
+  const clock = new URL('../e2e/slow/settable-date.ts', import.meta.url).href
+  const env = { ...process.env, CLOCK_OFFSET_MS: String(Date.parse(STATES_BEGIN) - Date.now()), NODE_OPTIONS: `--import=${clock}` }
+  process.exitCode =
+    spawnSync(process.execPath, [join(import.meta.dirname, 'take-states.ts'), folder], { env, stdio: 'inherit' }).status ?? 1
 }
-await browser.close()
-await relay.stop()
-await devnet.stop()
+
+async function takeReadmePictures(): Promise<void> {
+  needPrograms('chromium')
+  buildBoard()
+  const devnet = await startDevnet(chain)
+  const relay = await openRelay(devnet)
+  const browser = await chromium.launch({ executablePath: pathOf('chromium'), args: ['--no-sandbox', '--disable-gpu'] })
+
+  const boards = await Promise.all(
+    (['light', 'dark'] as const).map(async (colorScheme) => {
+      const viewport = { width: PANEL_PX, height: 844 }
+      const options = { colorScheme, viewport, deviceScaleFactor: 2, timezoneId: 'UTC', reducedMotion: 'reduce' } as const
+      const { page } = await openBoard({ onTestFinished: () => {} }, browser, relay.url, options)
+      await page.getByRole('button', { name: 'Tape' }).click()
+      await waitForLive(page)
+      await waitForPendingLogs(page)
+      return { colorScheme, page, rows: [] as Buffer[] }
+    }),
+  )
+  let takenAt = 0
+  await makeBlock(devnet, async () => {
+    for (const { page, rows } of boards) rows.push(await takeRows(page, { preconfirmed: movements.length }))
+    takenAt = performance.now()
+  })
+  await waitUntil(takenAt + LATER_MS)
+  for (const { colorScheme, page, rows } of boards) {
+    rows.push(await takeRows(page, { sealed: movements.length - 1, retracted: 1 }))
+    const path = fileURLToPath(new URL(`../../docs/pictures/two-seconds-${colorScheme}.png`, import.meta.url))
+    writeFileSync(path, await compose(page, rows))
+  }
+  await browser.close()
+  await relay.stop()
+  await devnet.stop()
+}
+
+const { all } = parseArgs({ options: { all: { type: 'string' } } }).values
+if (all === undefined) await takeReadmePictures()
+else takeStates(all)

@@ -1,8 +1,8 @@
-/** Preloaded into a process: each SIGUSR2 sets its wall clock by the next of the steps in `CLOCK_STEPS_MS`. */
+/** Preloaded into a process: its wall clock is `CLOCK_OFFSET_MS` off, and each SIGUSR2 sets it by the next of the steps in `CLOCK_STEPS_MS`. */
 
 const steps = (process.env.CLOCK_STEPS_MS ?? '').split(',').map(Number)
 const RealDate = Date
-let offsetMs = 0
+let offsetMs = Number(process.env.CLOCK_OFFSET_MS ?? 0)
 
 globalThis.Date = class extends RealDate {
   constructor(...args: readonly unknown[]) {
