@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -50,6 +50,7 @@ const FLASHBLOCKS = 10
 const LATER_MS = 2_000
 const ROW_PX = 44
 const PANEL_PX = 398
+const font = new URL('../../src/board/fonts/inter.woff2', import.meta.url)
 
 const waitUntil = (ms: number): Promise<void> => delay(Math.max(0, ms - performance.now()))
 
@@ -93,8 +94,9 @@ async function compose(board: Page, rows: readonly Buffer[]): Promise<Buffer> {
       <img src="data:image/png;base64,${rows[index]?.toString('base64')}"></figure>`,
   )
   await page.setContent(`<!doctype html><style>
+    @font-face { font-family: Inter; font-weight: 400 600; src: url(data:font/woff2;base64,${readFileSync(font).toString('base64')}) }
     :root { color-scheme: light dark; ${colours} }
-    body { margin: 0; padding: 10px; width: max-content; display: flex; gap: 10px; background: var(--paper); color: var(--soft); font: 13px/20px system-ui, sans-serif }
+    body { margin: 0; padding: 10px; width: max-content; display: flex; gap: 10px; background: var(--paper); color: var(--soft); font: 13px/20px Inter, sans-serif }
     figure { margin: 0; border: 1px solid var(--line); border-radius: 8px; overflow: hidden }
     figcaption { padding: 8px 16px; border-bottom: 1px solid var(--line); background: color-mix(in oklch, var(--ink) 5%, transparent) }
     b { display: block; font-size: 16px; line-height: 24px; color: var(--ink) }
@@ -102,6 +104,7 @@ async function compose(board: Page, rows: readonly Buffer[]): Promise<Buffer> {
     u { text-decoration: none; color: var(--bad) }
     img { display: block; width: ${PANEL_PX}px }
   </style>${figures.join('')}`)
+  await page.evaluate('document.fonts.ready')
   return await page.locator('body').screenshot()
 }
 

@@ -157,7 +157,7 @@ const stopAfter =
 
 const click = (selector: string) => (page: Page) => page.locator(selector).first().click()
 const search = (text: string) => (page: Page) => page.getByLabel('Search symbols').fill(text)
-const unscripted: Others = { before: (page) => page.route('**/assets/index-*.js', () => {}), act: null }
+const unscripted: Others = { before: (page) => page.route('**/assets/main-*.js', () => {}), act: null }
 const unanswered: Others = {
   before: async (page) => {
     await page.route('**/v1/**', () => {})

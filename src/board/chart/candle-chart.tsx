@@ -249,7 +249,7 @@ class Drawing {
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
     this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
     this.#nav = this.#chart.addSeries(LineSeries, {
-      ...{ lineType: LineType.WithSteps, lineWidth: 2, priceLineVisible: false, crosshairMarkerVisible: false },
+      ...{ lineType: LineType.WithSteps, lineWidth: 1, priceLineVisible: false, crosshairMarkerVisible: false },
     })
     this.#volume = this.#chart.addSeries(HistogramSeries, { ...quiet, priceFormat: { type: 'volume' } }, 1)
     this.#premium = this.#chart.addSeries(
@@ -257,11 +257,14 @@ class Drawing {
       { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
       2,
     )
-    this.#premium.priceScale().applyOptions({ scaleMargins: { top: 0.25, bottom: 0.15 } })
+    for (const series of [this.#volume, this.#premium])
+      series.priceScale().applyOptions({ scaleMargins: { top: 0.3, bottom: 0.15 } })
     this.#marks = createSeriesMarkers(this.#candles, [])
     for (const [index, pane] of this.#chart.panes().entries()) pane.setStretchFactor(HEIGHTS[index] ?? 1)
     for (const moved of ['pointerdown', 'wheel', 'touchstart'])
       element.addEventListener(moved, () => this.#leave(), { passive: true })
+    // The library keeps the width of a candle, and not the range.
+    this.#chart.timeScale().subscribeSizeChange(() => this.#followed && this.show(this.#followed.seconds))
     this.#chart.subscribeCrosshairMove(({ time }) => onPoint(typeof time === 'number' ? time : null))
   }
 
@@ -371,7 +374,7 @@ class Drawing {
       },
       grid: { vertLines: grid, horzLines: grid },
       timeScale: {
-        ...{ timeVisible: true, secondsVisible: false, borderColor: colors.line },
+        ...{ timeVisible: true, secondsVisible: false, allowBoldLabels: false, borderColor: colors.line },
         tickMarkFormatter: (time: Time) => localTime(Number(time)),
       },
       rightPriceScale: { borderColor: colors.line },

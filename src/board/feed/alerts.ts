@@ -97,6 +97,6 @@ function conditionsOf(
       holds: scheduled !== null,
     })
   if (alert.pause)
-    conditions.push({ id: `${address} pause`, symbol, text: `${symbol}: ${pausedText(stock) ?? ''}`, holds: paused.length > 0 })
+    conditions.push({ id: `${address} pause`, symbol, text: `${symbol} ${pausedText(stock) ?? ''}`, holds: paused.length > 0 })
   return conditions
 }

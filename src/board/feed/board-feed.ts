@@ -2,6 +2,7 @@ import {
   type BarsPage,
   type Book,
   book,
+  ConnectionError,
   connect,
   type Gap,
   type Head,
@@ -30,12 +31,15 @@ const [FIRST_PAGE, HISTORY_PAGE] = [250, 500]
 const RAW_BOUND = 200
 const INTERRUPTIONS_BOUND = 100
 const STATUS_INTERVAL_MS = 5_000
+/** Wait before the next attempt, where the client has given up. */
+const RETRY_MS = 2_000
 /** If more messages than this arrived since the last drawing, the next drawing waits for `BUSY_INTERVAL_MS`. */
 const BUSY_MESSAGES = 20
 const BUSY_INTERVAL_MS = 100
 
-/** Types that the tape lists by default. It omits readings, which would hide all other lines. */
-const listedTypes = updateTypes.filter((type) => ![...namedTypes, ...readingTypes, ...followingTypes].includes(type))
+/** Types that the tape lists by default. It omits readings, and which pools the relay follows: they would hide all other lines. */
+const unlistedTypes: readonly string[] = [...namedTypes, ...readingTypes, ...followingTypes, 'venue']
+const listedTypes = updateTypes.filter((type) => !unlistedTypes.includes(type))
 
 type Type = Update['type']
 type HistoryEnd = { readonly through: string } | { readonly before: string }
@@ -159,12 +163,21 @@ export class BoardFeed {
       signal: this.#abort.signal,
       onState: (state) => this.#setState(state),
     }
-    try {
-      for await (const item of this.client.updates(this.#symbols, options)) this.#receive(item)
-    } catch (failure) {
-      this.failure = failure instanceof Error ? failure.message : String(failure)
-      this.needsKey = failure instanceof RelayError && failure.code === 401
-      this.#notify()
+    while (!options.signal?.aborted) {
+      try {
+        for await (const item of this.client.updates(this.#symbols, options)) this.#receive(item)
+        return
+      } catch (failure) {
+        // The page came from this address, so a relay that does not answer will answer again.
+        if (failure instanceof ConnectionError && failure.code !== 'bad_url') {
+          await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+          continue
+        }
+        this.failure = failure instanceof Error ? failure.message : String(failure)
+        this.needsKey = failure instanceof RelayError && failure.code === 401
+        this.#notify()
+        return
+      }
     }
   }
 

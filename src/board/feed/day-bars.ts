@@ -15,6 +15,8 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /** Limit on the bars of a page, and on the pages of a day. */
 const [PAGE_SIZE, PAGES_BOUND] = [5_000, 4]
+/** A close of this time ago would be at the place of the present price. */
+const RECENT_MS = 600_000
 /** Limit on the hours that are kept of a symbol. */
 const HOURS_BOUND = 25
 /** Hours that are read again each time, because late trades change them. */
@@ -87,8 +89,8 @@ export class DayBars {
       close === null ? [] : [{ atMs: Math.min(nowMs, Date.parse(end)), price: Number(close) }],
     )
     const price = quote?.price == null ? known.at(-1)?.price : Number(quote.price)
-    // The present price is the last one of the hour that is not over.
-    const over = known.filter(({ atMs }) => atMs < nowMs)
+    // The present price is the last one of the hour that is not over, and stands for a close of a moment ago.
+    const over = known.filter(({ atMs }) => atMs < nowMs - RECENT_MS)
     const closes = price === undefined || known.length === 0 ? known : [...over, { atMs: nowMs, price }]
     const sum = (amountOf: (bar: Bar) => number) => hours.reduce((total, bar) => total + amountOf(bar), 0)
     return {

@@ -57,7 +57,7 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
         value={text}
         onInput={({ currentTarget }) => set(currentTarget.value)}
       />
-      {text.trim() !== '' && (
+      {text.trim() !== '' && (results.length > 0 || !isInList) && (
         // A browser that gives the focus to no link would hide the list before the click.
         <ul class="results" aria-label="Symbols found" onMouseDown={(event) => event.preventDefault()}>
           {results.map((stock) => (
@@ -68,7 +68,7 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
               </PageLink>
             </li>
           ))}
-          {results.length === 0 && (
+          {results.length === 0 && !isInList && (
             <li class="faint" role="status">
               Nothing matches.
             </li>

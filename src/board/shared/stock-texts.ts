@@ -21,7 +21,7 @@ export function scheduledText({ scheduled }: StockState, nowMs: number): string 
 }
 
 export const pausedText = ({ paused }: StockState): string | null =>
-  paused.length === 0 ? null : `${paused.map((name) => name.toLowerCase().replaceAll('_', ' ')).join(', ')} paused`
+  paused.length === 0 ? null : `paused: ${paused.map((name) => name.toLowerCase().replaceAll('_', ' ')).join(', ')}`
 
 /** Says why the token may not be the stock that its symbol or name suggests. */
 export const warningsText = ({ token_warnings }: StockState): string | null =>

@@ -36,9 +36,9 @@ export function NameCell({ stock, nowMs }: StockProps) {
         <span data-field="multiplier" title={stock.multiplier ?? undefined}>
           {multiplierText(stock)}
         </span>
-        {warnings !== null && <Attention field="warnings" words={` · ${warnings}`} />}
-        {scheduled !== null && <Attention words={` → ${scheduled}`} />}
-        {paused !== null && <Attention field="paused" words={` · ${paused}`} />}
+        {warnings !== null && <Attention field="warnings" words={warnings} />}
+        {scheduled !== null && <Attention words={`→ ${scheduled}`} />}
+        {paused !== null && <Attention field="paused" words={paused} />}
       </span>
     </>
   )
@@ -46,6 +46,7 @@ export function NameCell({ stock, nowMs }: StockProps) {
 
 const Attention = ({ field, words }: { readonly field?: string; readonly words: string }) => (
   <span class="attention" data-field={field}>
+    <i class="separator"> · </i>
     {words}
   </span>
 )

@@ -1,4 +1,4 @@
-import type { ServiceStatus, Source } from '../../sdk/client/index.ts'
+import { ConnectionError, type ServiceStatus, type Source } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import type { AlertState } from '../feed/use-alerts.ts'
 import type { BoardRoute } from '../shared/board-route.ts'
@@ -123,10 +123,12 @@ function connectionTrouble({ state, status, failure, interruptions, openedMs }: 
     }
   }
   if (state?.phase === 'live') return null
-  if (state?.error && state.attempts > 1)
+  if (state?.error && state.attempts > 1 && !(state.error instanceof ConnectionError))
     return { level: 'bad', text: `There is no stream yet, and the page tries again: ${state.error.message}` }
   const silentMs = Date.now() - openedMs
-  return silentMs < PATIENCE_MS ? null : { level: 'bad', text: `The relay has not answered for ${formatDuration(silentMs)}` }
+  return silentMs < PATIENCE_MS
+    ? null
+    : { level: 'bad', text: `The relay has not answered for ${formatDuration(silentMs)}: the page tries again` }
 }
 
 function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | null {

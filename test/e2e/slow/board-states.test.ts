@@ -22,13 +22,19 @@ const chips = (page: Page): Promise<readonly string[]> => page.locator('.chip').
 const hashOf = (page: Page): string => new URL(page.url()).hash
 
 describe('without a connection', () => {
-  it('the page says after four seconds that the relay has not answered', async (test) => {
+  it('the page says after four seconds that the relay has not answered, and is live when it does, however late', async (test) => {
     const stack = await openTestStack()
     const { page } = await openBoard(test, browser, 'about:blank')
-    await page.route('**/v1/**', () => {})
-    await page.routeWebSocket('**/v1/ws**', () => {})
+    let isSilent = true
+    await page.route('**/v1/**', (route) => !isSilent && route.continue())
+    await page.routeWebSocket('**/v1/ws**', (socket) => void (isSilent || socket.connectToServer()))
     await page.goto(stack.relay.url)
-    await page.getByText(/The relay has not answered for \d s/).waitFor()
+    for (const seconds of [/for [4-6] s: the page tries again/, /for 1\d s: the page tries again/]) {
+      await page.getByText(seconds).waitFor()
+      expect(await page.getByText('Refused').count()).toBe(0)
+    }
+    isSilent = false
+    await waitForLive(page)
   })
 
   it('a symbol and a fact show what the page has, and the chart is drawn once the relay answers', async (test) => {

@@ -401,7 +401,7 @@ describe('the pages', () => {
     devnet.issuer.pause({ symbol: 'AAPLc', features: [1] })
     devnet.issuer.split({ symbol: 'TSLAc', to: '3', effectiveAt: Math.floor(Date.now() / 1_000) + 7_200 })
     devnet.makeFlashblock()
-    await page.locator('[data-symbol="AAPLc"] [data-field="paused"]', { hasText: 'mint paused' }).waitFor()
+    await page.locator('[data-symbol="AAPLc"] [data-field="paused"]', { hasText: 'paused: mint' }).waitFor()
     await page.locator('[data-symbol="TSLAc"]', { hasText: /→ ×3 in/ }).waitFor()
   })
 

@@ -149,7 +149,7 @@ describe('a NAV', () => {
     ],
     [{ ...nav, state: 'stale' }, { ...closed, state: 'open' }, 'stale', 'held since Fri 20:00 · older than 26 h'],
     [{ ...nav, state: 'stale' }, null, 'stale', 'held since Fri 20:00 · older than 26 h'],
-    [{ ...nav, frozen: true }, closed, 'frozen', 'frozen for a corporate action'],
+    [{ ...nav, frozen: true }, closed, 'frozen', 'frozen · corporate action'],
     [{ ...nav, price: null, updated_at: null, state: 'missing', frozen: true }, closed, 'missing', 'missing'],
     [{ ...nav, price: null, state: 'invalid' }, closed, 'invalid', 'invalid'],
   ] as const)('says how far it can be trusted: %o in %o', (value, session, state, words) => {

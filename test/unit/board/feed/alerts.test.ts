@@ -62,7 +62,7 @@ describe('an alert', () => {
       [[stock(null)], [stock(null, { scheduled: scheduledIn(90_000) })], [stock(null, { scheduled: scheduledIn(80_000) })]],
       [[], ['AAPLc: multiplier ×4 in 1:30 is scheduled'], []],
     ],
-    ['is told of a pause', [[stock(null)], [stock(null, { paused: ['TRANSFER'] })]], [[], ['AAPLc: transfer paused']]],
+    ['is told of a pause', [[stock(null)], [stock(null, { paused: ['TRANSFER'] })]], [[], ['AAPLc paused: transfer']]],
     [
       'is told of a feed that is down, each time',
       [
