@@ -5,6 +5,7 @@ import {
   CrosshairMode,
   createChart,
   createSeriesMarkers,
+  createTextWatermark,
   HistogramSeries,
   type IChartApi,
   type ISeriesMarkersPluginApi,
@@ -46,16 +47,17 @@ const BARS_BOUND = 2_000
 const REDRAW_MS = 250
 const FONT_PX = 12
 /** Heights of the prices, the volume and the premium. */
-const HEIGHTS = [6, 1, 1.4]
+const HEIGHTS = [6, 1.2, 1.4]
+const PANES = ['', 'Volume $', 'Premium bps']
 
 const intervals = ['1m', '5m', '15m', '1h', '1d'] as const satisfies readonly BarInterval[]
 type CandleLength = (typeof intervals)[number]
 /** Lengths of time that the chart shows, in seconds, and the bars that suit them. */
 const ranges = {
-  '15 m': { seconds: 900, interval: '1m' },
-  '1 h': { seconds: 3_600, interval: '1m' },
-  '6 h': { seconds: 21_600, interval: '5m' },
-  '24 h': { seconds: 86_400, interval: '15m' },
+  '15m': { seconds: 900, interval: '1m' },
+  '1h': { seconds: 3_600, interval: '1m' },
+  '6h': { seconds: 21_600, interval: '5m' },
+  '24h': { seconds: 86_400, interval: '15m' },
   All: { seconds: null, interval: '1h' },
 } as const satisfies Readonly<Record<string, { readonly seconds: number | null; readonly interval: CandleLength }>>
 type Range = keyof typeof ranges
@@ -65,7 +67,7 @@ const rangeNames = Object.keys(ranges) as readonly Range[]
 export function CandleChart(props: ChartProps) {
   const [{ interval, range }, show] = useState<{ readonly interval: CandleLength; readonly range: Range }>({
     interval: '5m',
-    range: '6 h',
+    range: '6h',
   })
   const { stock, feed, readings, events, nowMs } = props
   const step = barIntervals[interval]
@@ -200,7 +202,7 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
         <span class="legend-nav">NAV</span>
         <span class="legend-held">NAV held</span>
         <span class="legend-closed">market closed</span>
-        <span>candles: trades of all pools; below: their volume in dollars, premium in bps</span>
+        <span>candles: trades of all pools</span>
         <a href="https://www.tradingview.com/">Charts by TradingView</a>
       </p>
     </>
@@ -213,12 +215,17 @@ function pointedText({ bar, time }: Pointed, { navs }: ChartData, nowMs: number)
   const at = formatMoment(new Date(time * 1_000).toISOString(), nowMs)
   if (!bar?.close) return `${at}  no trades  ${navText}`
   const prices = (['open', 'high', 'low', 'close'] as const).map((name) => `${name[0]?.toUpperCase()} ${formatPrice(bar[name])}`)
-  const premium = bar.basis_bps === null ? '' : `  ${bar.basis} ${formatBps(bar.basis_bps)} bps`
+  const premium =
+    bar.basis_bps === null
+      ? ''
+      : `  last trade ${formatBps(bar.basis_bps)} bps from ${bar.basis === 'drift' ? 'a held NAV' : 'the NAV'}`
   return `${at}  ${prices.join(' ')}  Vol ${formatMoney(Number(bar.currency_volume))}  ${navText}${premium}`
 }
 
 const timeOf = ({ start }: Pick<Bar, 'start'>): number => Date.parse(start) / 1_000
 
+/** Part of the width that is free at the right edge. */
+const EDGE_PART = 30
 /** How far one press of a key moves and zooms. */
 const [MOVED_BARS, ZOOM] = [5, 1.25]
 
@@ -232,6 +239,7 @@ class Drawing {
   readonly #volume
   readonly #premium
   readonly #marks: ISeriesMarkersPluginApi<Time>
+  readonly #titles
   #ink = ''
   /** Seconds that are shown while the reader has not moved or zoomed; if they are null, everything. */
   #followed: { readonly seconds: number | null } | null = null
@@ -261,6 +269,7 @@ class Drawing {
       series.priceScale().applyOptions({ scaleMargins: { top: 0.3, bottom: 0.15 } })
     this.#marks = createSeriesMarkers(this.#candles, [])
     for (const [index, pane] of this.#chart.panes().entries()) pane.setStretchFactor(HEIGHTS[index] ?? 1)
+    this.#titles = this.#chart.panes().map((pane, index) => ({ text: PANES[index] ?? '', mark: createTextWatermark(pane, {}) }))
     for (const moved of ['pointerdown', 'wheel', 'touchstart'])
       element.addEventListener(moved, () => this.#leave(), { passive: true })
     // The library keeps the width of a candle, and not the range.
@@ -331,7 +340,10 @@ class Drawing {
     const scale = this.#chart.timeScale()
     if (this.#newest === 0) return
     if (seconds === null) return scale.fitContent()
-    scale.setVisibleRange({ from: (this.#newest - seconds) as UTCTimestamp, to: this.#newest as UTCTimestamp })
+    const indexOf = (time: number) => scale.timeToIndex(time as UTCTimestamp, true) ?? 0
+    const [from, to] = [indexOf(this.#newest - seconds), indexOf(this.#newest)]
+    // The labels at the edges of the time need some room.
+    scale.setVisibleLogicalRange({ from: from - 1, to: to + 1 + (to - from) / EDGE_PART })
   }
 
   #leave(): void {
@@ -381,6 +393,8 @@ class Drawing {
       crosshair: { mode: CrosshairMode.Normal, horzLine: { visible: false, labelVisible: false } },
       localization: { timeFormatter: (time: Time) => localTime(Number(time)) },
     })
+    for (const { text, mark } of this.#titles)
+      mark.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: colors.soft, fontSize: FONT_PX * zoom }] })
     const { up, down } = colors
     this.#candles.applyOptions({
       upColor: up,

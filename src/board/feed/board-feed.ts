@@ -110,6 +110,12 @@ export class BoardFeed {
     this.#abort.abort()
   }
 
+  /** Since when the connection is broken; null while it is not. */
+  get lostMs(): number | null {
+    const last = this.interruptions.at(-1)
+    return last?.untilMs === null ? last.fromMs : null
+  }
+
   dismissGap(): void {
     this.gap = null
     this.#notify()

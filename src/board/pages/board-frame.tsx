@@ -5,6 +5,7 @@ import { type BoardRoute, type SortKey, sortKeys } from '../shared/board-route.t
 import { changeView, openPage, PageLink } from '../shared/navigation.tsx'
 import { formatPrice } from '../shared/number-text.ts'
 import { pageSetting, toggleTheme } from '../shared/page-settings.ts'
+import { quoteStateWords } from '../shared/state-words.ts'
 import { nameOf } from '../shared/stock-texts.ts'
 import { searchSymbols } from '../symbols/shown-symbols.ts'
 
@@ -51,7 +52,7 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
       <input
         type="search"
         ref={search}
-        placeholder="Search  /"
+        placeholder={matchMedia('(hover: none)').matches ? 'Search' : 'Search  /'}
         aria-label="Search symbols"
         autocomplete="off"
         value={text}
@@ -64,7 +65,7 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
             <li key={stock.address}>
               <PageLink page={{ name: 'symbol', symbol: stock.symbol }}>
                 <b dir="auto">{stock.symbol}</b> <span dir="auto">{nameOf(stock)}</span>
-                <span class="figure">{formatPrice(stock.quote?.price ?? stock.nav.price)}</span>
+                <span class="figure">{stock.quote?.price ? formatPrice(stock.quote.price) : quoteStateWords(stock.quote)}</span>
               </PageLink>
             </li>
           ))}

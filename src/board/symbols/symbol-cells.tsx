@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
 import { premium, type StockState } from '../../sdk/client/index.ts'
+import type { BoardFeed } from '../feed/board-feed.ts'
 import type { DayFigures } from '../feed/day-bars.ts'
 import { formatBps, formatCount, formatMoney, formatPercent, formatPrice, formatQuantity, UNKNOWN } from '../shared/number-text.ts'
 import { basisWords, navStateOf, navWords, quoteStateWords, venueWords } from '../shared/state-words.ts'
@@ -14,7 +15,9 @@ import {
   scheduledText,
   warningsText,
 } from '../shared/stock-texts.ts'
-import { formatMoment } from '../shared/time-text.ts'
+import { formatClock, formatMoment } from '../shared/time-text.ts'
+
+const isoOf = (ms: number): string => new Date(ms).toISOString()
 
 export type StockProps = { readonly stock: StockState; readonly nowMs: number }
 
@@ -34,7 +37,7 @@ export function NameCell({ stock, nowMs }: StockProps) {
       </span>
       <span class="second" title={[warnings, scheduled, paused].filter((text) => text !== null).join(', ')}>
         <span data-field="multiplier" title={stock.multiplier ?? undefined}>
-          {multiplierText(stock)}
+          {stock.multiplier === '1' ? '' : multiplierText(stock)}
         </span>
         {warnings !== null && <Attention field="warnings" words={warnings} />}
         {scheduled !== null && <Attention words={`→ ${scheduled}`} />}
@@ -75,10 +78,13 @@ const EmptyCell = ({ field, words }: Pick<CellProps, 'field' | 'words'>) => (
   </Cell>
 )
 
-export function NavCell({ stock, nowMs }: StockProps) {
+/** While the connection is broken, a NAV is as it was when it broke. */
+export function NavCell({ stock, nowMs, feed }: StockProps & { readonly feed: BoardFeed }) {
   const { nav, session } = stock
   // The name of a holiday is in the title and in the strip.
   const [words, ...why] = navWords(nav, session && { ...session, reason: null }, nowMs).split(' · ')
+  const isFresh = navStateOf(nav) === 'fresh'
+  const freshWords = feed.lostMs === null ? `fresh · ${navAgeText(stock, nowMs)}` : `as of ${formatClock(isoOf(feed.lostMs))}`
   const title = [nav.price !== null && `${nav.price} USD`, navWords(nav, session, nowMs)].filter(Boolean).join(', ')
   return (
     <Cell
@@ -87,12 +93,8 @@ export function NavCell({ stock, nowMs }: StockProps) {
       title={title}
       words={
         <>
-          {words}
-          {navStateOf(nav) === 'fresh' ? (
-            ` · ${navAgeText(stock, nowMs)}`
-          ) : (
-            <span class="why">{why.map((part) => ` · ${part}`)}</span>
-          )}
+          {isFresh ? freshWords : words}
+          {!isFresh && <span class="why">{why.map((part) => ` · ${part}`)}</span>}
         </>
       }
       look={isHeld(stock) ? 'held' : ''}
@@ -110,17 +112,21 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
     ? `${price} ${venue.currency.symbol}, ${venue.kind}, fee ${venue.fee_bps ?? UNKNOWN} bps, depth ${depth ?? UNKNOWN}`
     : words
   return (
-    <Cell field="quote" title={title} words={words}>
+    <Cell field="quote" title={title} words={words} state={isPrice ? 'ok' : 'none'}>
       <Flash value={price}>{formatPrice(price)}</Flash>
     </Cell>
   )
 }
 
+/** Basis points from which a premium has a colour and an arrow. */
+const NEWS_BPS = 5
+
 /** Shows the direction by a sign and an arrow, for readers who do not see colours. */
 export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
   const basis = premium(stock)
   if (!stock.quote || !basis) return <EmptyCell field="basis" words="no premium" />
-  const size = Number(basis.bps)
+  // A few basis points are the spread of a pool, and no news.
+  const size = Math.abs(Number(basis.bps)) < NEWS_BPS ? 0 : Number(basis.bps)
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
   const title = basisWords(basis.kind, stock.quote.venue)
   return (

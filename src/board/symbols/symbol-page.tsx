@@ -31,9 +31,9 @@ export function SymbolPage({ stock, feed, order, nowMs, alertState }: PageProps)
   const basis = premium(stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
-      <SymbolHead stock={stock} nowMs={nowMs} order={order} />
-      <AlertPanel stock={stock} state={alertState} />
+      <SymbolHead {...{ stock, nowMs, order, feed }} />
       <LazyChart {...{ stock, feed, readings, events, nowMs }} />
+      <AlertPanel stock={stock} state={alertState} />
       <p class="note">
         {basis && stock.quote
           ? `${basis.kind === 'drift' ? 'Drift' : 'Premium'} ${basisWords(basis.kind, stock.quote.venue)}.`
@@ -68,17 +68,19 @@ function LazyChart(props: ChartProps) {
   if (chart !== null && chart !== 'failed') return <chart.View {...props} />
   // A newer relay may lack the file that a page from before its update asks for.
   const failure = isLive ? 'The chart could not be loaded: load the page again.' : 'The chart is drawn once the relay answers.'
-  return <p class="chart cursor-text">{chart === 'failed' && failure}</p>
+  return <p class="chart cursor-text">{chart === 'failed' ? failure : 'Loading the candles …'}</p>
 }
 
-const figures: readonly (readonly [title: string, Cell: ComponentType<StockProps>])[] = [
-  ['Pool price', QuoteCell],
+type FigureProps = StockProps & Pick<PageProps, 'feed'>
+
+const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProps>])[] = [
+  ['Price, deepest pool', QuoteCell],
   ['NAV', NavCell],
   ['Premium bps', BasisCell],
   ['Supply', SupplyCell],
 ]
 
-function SymbolHead({ stock, nowMs, order }: StockProps & Pick<PageProps, 'order'>) {
+function SymbolHead({ stock, nowMs, order, feed }: FigureProps & Pick<PageProps, 'order'>) {
   const at = order.indexOf(stock.symbol)
   const [before, after] = [order[at - 1], at === -1 ? undefined : order[at + 1]]
   const { isin } = stock.token
@@ -119,7 +121,7 @@ function SymbolHead({ stock, nowMs, order }: StockProps & Pick<PageProps, 'order
         {figures.map(([title, Cell]) => (
           <div class="number" key={title}>
             <h2>{title}</h2>
-            <Cell stock={stock} nowMs={nowMs} />
+            <Cell {...{ stock, nowMs, feed }} />
           </div>
         ))}
       </section>

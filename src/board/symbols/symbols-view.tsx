@@ -125,7 +125,9 @@ export function RefusedCard({ feed: { filter, failure, needsKey } }: Pick<Symbol
       <p>{failure}</p>
       {needsKey ? (
         <form onSubmit={useKey}>
-          <input name="key" type="password" aria-label="API key" autocomplete="off" required />
+          <label>
+            API key <input name="key" type="password" autocomplete="off" required />
+          </label>
           <button type="submit" class="primary">
             Use this key
           </button>

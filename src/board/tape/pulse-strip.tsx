@@ -73,6 +73,9 @@ function lookOf(isLive: boolean, source: Source | null, trouble: Trouble | null)
   return source === 'pendingLogs' && trouble === null ? 'good' : 'fair'
 }
 
+/** Names of markets, which the feed calls by their codes. */
+const marketNames: Readonly<Record<string, string>> = { XNYS: 'NYSE', XNAS: 'Nasdaq' }
+
 function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   const session = feed.book.all()[0]?.session
   if (!session) return <p class="strip-session" />
@@ -80,7 +83,7 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   const next = ends_at === null ? '' : ` until ${formatMoment(ends_at, nowMs)} ${zoneName(ends_at)}`
   return (
     <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
-      {market} {sessionWords(session)}
+      {marketNames[market] ?? market} {sessionWords(session)}
       {next}
     </p>
   )
@@ -93,7 +96,7 @@ function scoreText(status: ServiceStatus | null): string {
   const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
   if (sealed + retracted === 0) return ''
   const ahead = lead == null ? '' : `, ${formatDuration(lead)} ahead of the block`
-  return `${formatShare(sealed, sealed + retracted)} of early lines came true${ahead} (${hours.length} h)`
+  return `Last ${hours.length} h: ${formatShare(sealed, sealed + retracted)} of early lines were sealed${ahead}`
 }
 
 type Trouble = {
@@ -108,8 +111,9 @@ type Trouble = {
 /** After this time without an answer, the page says so. */
 const PATIENCE_MS = 4_000
 
-function connectionTrouble({ state, status, failure, interruptions, openedMs }: BoardFeed): Trouble | null {
-  if (failure !== null) return { level: 'bad', text: 'The relay refuses this selection: nothing is streamed' }
+function connectionTrouble({ state, status, failure, needsKey, interruptions, openedMs }: BoardFeed): Trouble | null {
+  if (failure !== null)
+    return { level: 'bad', text: needsKey ? 'This relay needs a key' : 'The relay refuses this selection: nothing is streamed' }
   if (status?.reason === 'no_list')
     return { level: 'fair', text: 'The token list has not been read yet: there are no symbols and no NAV' }
   const open = interruptions.at(-1)
@@ -137,7 +141,7 @@ function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | n
   const since = status?.started_at ? ` since ${formatMoment(status.started_at, nowMs)}` : ''
   if (source === 'down')
     return { level: 'bad', text: `Source down${since}${reason}. Nothing new arrives; history and NAV still work` }
-  if (source === 'poll') return { level: 'fair', text: `Polling instead of pushing${since}${reason}` }
+  if (source === 'poll') return { level: 'fair', text: `Polling instead of pushing${since}${reason}. Lines may come late` }
   return source === 'sealed' ? { level: 'fair', text: `Only sealed blocks${since}${reason}` } : null
 }
 

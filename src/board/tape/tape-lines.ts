@@ -17,6 +17,8 @@ export type TapeLine = {
   readonly isSealed: boolean
   readonly retraction: Pick<RetractMessage, 'reason' | 'replaced_by' | 'time'> | null
   readonly amended: readonly string[]
+  /** Whether it was open when messages were lost, so that its end may be one of them. */
+  readonly isUnsure: boolean
 }
 
 /** Limit on the lines kept. Older ones are read from the relay again when a reader scrolls to them. */
@@ -76,11 +78,11 @@ export class TapeLines {
     switch (item.type) {
       case 'seal':
         for (const key of followedKeys(item))
-          this.#change(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null }))
+          this.#change(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null, isUnsure: false }))
         return
       case 'retract': {
         const { reason, replaced_by, time } = item
-        this.#change(item.key, (line) => ({ ...line, retraction: { reason, replaced_by, time } }))
+        this.#change(item.key, (line) => ({ ...line, retraction: { reason, replaced_by, time }, isUnsure: false }))
         this.lastRetracted = this.find(item.key) ?? this.lastRetracted
         return
       }
@@ -96,6 +98,9 @@ export class TapeLines {
       }
       case 'finality':
         return
+      case 'gap':
+        this.#lines = this.#lines.map((line) => (isOpen(line) ? { ...line, isUnsure: true } : line))
+        return this.#append(item)
       default:
         this.#append(item)
     }
@@ -117,11 +122,13 @@ export class TapeLines {
 
   #append(content: LineUpdate | Gap): void {
     const id = 'key' in content && content.key !== undefined ? content.key : content.id
-    const nth = this.#lines.length === 0 ? 1 : this.newest + 1
     const isSealed = 'stage' in content && content.stage === 'sealed'
+    // After a gap the relay tells again how a fact ended.
+    if (this.find(id)?.isUnsure) return this.#change(id, (line) => ({ ...line, content, isSealed, isUnsure: false }))
+    const nth = this.#lines.length === 0 ? 1 : this.newest + 1
     // If a retracted fact is published again, it is a new line, and the old one does not change.
     this.#byId.set(id, nth)
-    this.#lines.push({ nth, id, content, isSealed, retraction: null, amended: [] })
+    this.#lines.push({ nth, id, content, isSealed, retraction: null, amended: [], isUnsure: false })
     const bound = this.isHeld ? HELD_BOUND : LINES_BOUND
     if (this.#lines.length >= bound + DROPPED_AT_ONCE) this.#dropOldest(this.#lines.length - bound)
   }
@@ -138,5 +145,8 @@ export class TapeLines {
     this.droppedBefore = this.#lines[0]?.content.id ?? null
   }
 }
+
+const isOpen = ({ content, isSealed, retraction }: TapeLine): boolean =>
+  'stage' in content && content.stage === 'preconfirmed' && !isSealed && retraction === null
 
 const sealedIn = (line: TapeLine, block: Block) => ({ ...line, content: { ...line.content, block } }) as TapeLine

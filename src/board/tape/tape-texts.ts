@@ -46,7 +46,7 @@ export function lineText({ content }: TapeLine): LineText {
         detail: content.previous === null ? content.phase : `${content.phase}, was ${factorText(content.previous)}`,
       }
     case 'pause':
-      return { ...base, detail: `${content.features.join(', ').toLowerCase()} ${content.change}` }
+      return { ...base, type: content.change, detail: content.features.join(', ').toLowerCase() }
     case 'action':
       return { ...base, detail: content.description || content.action_id }
     case 'token':
@@ -132,8 +132,9 @@ const isOffNav = ({ content }: TapeLine): boolean => content.type === 'trade' &&
 type Remark = { readonly words: string; readonly short: string }
 
 function remarkOf(line: TapeLine): Remark | null {
-  const { content, retraction, amended } = line
+  const { content, retraction, amended, isUnsure } = line
   if (retraction) return { words: retractWords[retraction.reason], short: retraction.reason.replace('_', ' ') }
+  if (isUnsure) return { words: 'its end may be among the lost messages', short: 'end unknown' }
   if (amended.length > 0) return { words: `amended: ${[...new Set(amended)].join(', ')}`, short: 'amended' }
   if ('late' in content && content.late) return { words: 'late: first published when its block was already sealed', short: 'late' }
   return isOffNav(line) ? { words: 'far from the NAV', short: 'off NAV' } : null
@@ -157,7 +158,9 @@ export function tintOf({ content, retraction }: TapeLine): 'attention' | 'bad' |
   if (retraction !== null || type === 'seize') return 'bad'
   // A token that is listed tells its first multiplier, which is no event.
   if (content.type === 'multiplier' && content.previous === null) return null
-  return ['multiplier', 'pause', 'action', 'gap', 'hole'].includes(type) ? 'attention' : null
+  if (content.type === 'pause' && content.change === 'unpaused') return null
+  const isDelisted = content.type === 'token' && content.change === 'delisted'
+  return isDelisted || ['multiplier', 'pause', 'gap', 'hole'].includes(type) ? 'attention' : null
 }
 
 /** Values from which a line is printed bold, and below which it is printed soft, in dollars. */

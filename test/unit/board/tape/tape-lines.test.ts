@@ -62,6 +62,24 @@ describe('a line of the tape', () => {
     expect(last(lines)).toMatchObject({ amended: ['memo', 'memo'], content: { memo: '0x2', id: told.id, time: told.time } })
   })
 
+  it('whose end may be lost in a gap says so, until the relay tells how it ended', () => {
+    const gap = { type: 'gap', id: 'e.gap', reason: 'missed', after: null, through: 'e.gap', backfill: null } as const
+    const lines = applied([transfer('sealed'), seal('sealed'), transfer('k'), transfer('l'), transfer('m')])
+    lines.apply(gap)
+    const unsure = () => lines.all.flatMap(({ id, isUnsure }) => (isUnsure ? [id] : []))
+    expect(unsure()).toEqual(['k', 'l', 'm'])
+    lines.apply(transfer('k', { stage: 'sealed', late: true }))
+    lines.apply(seal('l'))
+    expect(unsure()).toEqual(['m'])
+    expect(lines.all.map(({ id, isSealed }) => [id, isSealed])).toEqual([
+      ['sealed', true],
+      ['k', true],
+      ['l', true],
+      ['m', false],
+      ['e.gap', false],
+    ])
+  })
+
   it('is another object after a change, and the same one otherwise', () => {
     const lines = applied([transfer('k'), transfer('l')])
     const [k, l] = lines.all
