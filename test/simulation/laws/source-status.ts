@@ -189,6 +189,7 @@ export class SourceStatusLaw implements Law {
       if (update.type === 'retract' && update.replaced_by?.startsWith(`${update.block.number}-`)) replacing.add(update.replaced_by)
       if (isFact(update) && update.stage === 'preconfirmed') this.#receivedAt = clock.elapsedMs
       if (isFact(update) && update.stage === 'sealed') this.#checkLate(update, replacing.has(update.key))
+      if ('ingest' in update && update.ingest.source === 'backfill') this.#excuseBackfill(update.block.number)
       // With one token or pool more or less, the relay subscribes again, and its evidence starts again.
       if (update.type === 'venue' || (update.type === 'token' && update.change !== 'changed')) this.#receivedAt = clock.elapsedMs
       if (update.type === 'hole') this.#unread.push(update.blocks)
@@ -235,6 +236,13 @@ export class SourceStatusLaw implements Law {
     if (clock.elapsedMs <= due) return
     violation('I13', `${status.source} reports ok since ${since}, though it missed ${missed.length} logs from ${first.at} on`)
     this.#receivedAt = clock.elapsedMs
+  }
+
+  /** While a manager refuses, settling waits, and what waits for long is read as a past, which is no evidence about the source. */
+  #excuseBackfill(number: number): void {
+    if (!this.#context.activeFaults.wasActiveWithin('managersRefused', REFUSED_MOST_MS)) return
+    const others = this.#missed.filter(({ block }) => block.number !== number)
+    this.#missed.splice(0, this.#missed.length, ...others)
   }
 
   /** Where the chain stood still, a block may have been built for much longer than usual. */
