@@ -1,5 +1,6 @@
 import type { RefObject } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import type { StockState } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { type BoardRoute, type SortKey, sortKeys } from '../shared/board-route.ts'
 import { changeView, openPage, PageLink } from '../shared/navigation.tsx'
@@ -13,7 +14,7 @@ import { searchSymbols } from '../symbols/shown-symbols.ts'
 export const DemoMark = ({ feed }: { readonly feed: BoardFeed }) =>
   pageSetting('demo') === 'true' || feed.state?.demo ? (
     <p class="demo" title="Nothing here is real: the source is the built-in chain">
-      Demo data
+      Demo<span class="wide-word"> data</span>
     </p>
   ) : null
 
@@ -65,7 +66,7 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
             <li key={stock.address}>
               <PageLink page={{ name: 'symbol', symbol: stock.symbol }}>
                 <b dir="auto">{stock.symbol}</b> <span dir="auto">{nameOf(stock)}</span>
-                <span class="figure">{stock.quote?.price ? formatPrice(stock.quote.price) : quoteStateWords(stock.quote)}</span>
+                <ResultPrice stock={stock} />
               </PageLink>
             </li>
           ))}
@@ -79,6 +80,13 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
     </div>
   )
 }
+
+/** The price in a pool. A NAV is none, and says so. */
+const ResultPrice = ({ stock: { quote, nav } }: { readonly stock: StockState }) => (
+  <span class={`figure ${quote?.price ? '' : 'faint'}`}>
+    {quote?.price ? formatPrice(quote.price) : nav.price ? `NAV ${formatPrice(nav.price)}` : quoteStateWords(quote)}
+  </span>
+)
 
 type ToolsProps = SearchProps & { readonly onHelp: () => void }
 

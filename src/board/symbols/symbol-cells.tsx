@@ -84,6 +84,7 @@ export function NavCell({ stock, nowMs, feed }: StockProps & { readonly feed: Bo
   // The name of a holiday is in the title and in the strip.
   const [words, ...why] = navWords(nav, session && { ...session, reason: null }, nowMs).split(' · ')
   const isFresh = navStateOf(nav) === 'fresh'
+  const [state, since] = (words ?? '').split(' since')
   const freshWords = feed.lostMs === null ? `fresh · ${navAgeText(stock, nowMs)}` : `as of ${formatClock(isoOf(feed.lostMs))}`
   const title = [nav.price !== null && `${nav.price} USD`, navWords(nav, session, nowMs)].filter(Boolean).join(', ')
   return (
@@ -93,7 +94,13 @@ export function NavCell({ stock, nowMs, feed }: StockProps & { readonly feed: Bo
       title={title}
       words={
         <>
-          {isFresh ? freshWords : words}
+          {isFresh ? freshWords : state}
+          {since && (
+            <>
+              <span class="wide-word"> since</span>
+              {since}
+            </>
+          )}
           {!isFresh && <span class="why">{why.map((part) => ` · ${part}`)}</span>}
         </>
       }

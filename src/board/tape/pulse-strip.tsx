@@ -30,7 +30,12 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
       >
         <span class="pulse-dot" aria-hidden="true" />
         <b>{phaseWord(feed, source)}</b>
-        <span>{isLive && lag !== null && source !== 'down' ? `· ${formatDuration(lag)} behind` : ''}</span>
+        {isLive && lag !== null && source !== 'down' && (
+          <span>
+            · {formatDuration(lag)}
+            <span class="wide-word"> behind</span>
+          </span>
+        )}
       </PageLink>
       <p class="tagline">{TAGLINE}</p>
       <SessionText feed={feed} nowMs={nowMs} />

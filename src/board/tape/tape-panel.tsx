@@ -7,6 +7,7 @@ import { type BoardFilter, type TapeShow, tapeShows } from '../shared/board-rout
 import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage } from '../shared/navigation.tsx'
 import { formatCount } from '../shared/number-text.ts'
+import { keep, kept } from '../shared/page-settings.ts'
 import { formatAge, formatClock } from '../shared/time-text.ts'
 import { FilterChips, FilterForm } from './filter-bar.tsx'
 import { tapeCsv } from './tape-csv.ts'
@@ -102,6 +103,7 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
           text={() => tapeCsv(shown, feed.head)}
         />
       </div>
+      <SignLine />
       {isFilterOpen && (
         <div class="filter-panel">
           <FilterForm filter={filter} onChange={apply} />
@@ -121,6 +123,36 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
     </section>
   )
 }
+
+const KEPT_SIGNS = 'signs'
+
+/** Explains the dots to a reader who is new. */
+function SignLine() {
+  const [isSeen, setSeen] = useState(kept(KEPT_SIGNS) !== null)
+  if (isSeen) return null
+  const close = () => {
+    setSeen(true)
+    keep(KEPT_SIGNS, 'seen')
+  }
+  return (
+    <p class="sign-line">
+      {signNames.map(([stage, name]) => (
+        <span key={stage} data-stage={stage}>
+          <span class="line-dot" aria-hidden="true" /> {name}
+        </span>
+      ))}
+      <button type="button" aria-label="Hide what the signs mean" onClick={close}>
+        ✕
+      </button>
+    </p>
+  )
+}
+
+const signNames = [
+  ['preconfirmed', 'not in a block yet'],
+  ['sealed', 'in a block'],
+  ['retracted', 'did not happen'],
+] as const
 
 const TapeTabs = ({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) => (
   <nav aria-label="Parts of the tape">
