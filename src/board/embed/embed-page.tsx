@@ -34,7 +34,7 @@ export function EmbedPage({ symbol }: { readonly symbol: string }) {
             <QuoteCell stock={stock} />
             <ChangeCell {...{ stock, day, nowMs }} />
             <BasisCell stock={stock} />
-            <NavCell {...{ stock, nowMs, feed }} />
+            <NavCell {...{ stock, nowMs }} lostMs={feed.lostMs} />
           </div>
           <Sparkline {...day} {...scaleOf([day])} />
         </>

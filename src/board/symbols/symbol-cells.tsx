@@ -79,13 +79,13 @@ const EmptyCell = ({ field, words }: Pick<CellProps, 'field' | 'words'>) => (
 )
 
 /** While the connection is broken, a NAV is as it was when it broke. */
-export function NavCell({ stock, nowMs, feed }: StockProps & { readonly feed: BoardFeed }) {
+export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, 'lostMs'>) {
   const { nav, session } = stock
   // The name of a holiday is in the title and in the strip.
   const [words, ...why] = navWords(nav, session && { ...session, reason: null }, nowMs).split(' · ')
   const isFresh = navStateOf(nav) === 'fresh'
   const [state, since] = (words ?? '').split(' since')
-  const freshWords = feed.lostMs === null ? `fresh · ${navAgeText(stock, nowMs)}` : `as of ${formatClock(isoOf(feed.lostMs))}`
+  const freshWords = lostMs === null ? `fresh · ${navAgeText(stock, nowMs)}` : `as of ${formatClock(isoOf(lostMs))}`
   const title = [nav.price !== null && `${nav.price} USD`, navWords(nav, session, nowMs)].filter(Boolean).join(', ')
   return (
     <Cell

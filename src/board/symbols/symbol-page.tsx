@@ -31,7 +31,7 @@ export function SymbolPage({ stock, feed, order, nowMs, alertState }: PageProps)
   const basis = premium(stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
-      <SymbolHead {...{ stock, nowMs, order, feed }} />
+      <SymbolHead {...{ stock, nowMs, order }} lostMs={feed.lostMs} />
       <LazyChart {...{ stock, feed, readings, events, nowMs }} />
       <AlertPanel stock={stock} state={alertState} />
       <p class="note">
@@ -71,7 +71,7 @@ function LazyChart(props: ChartProps) {
   return <p class="chart cursor-text">{chart === 'failed' ? failure : 'Loading the candles …'}</p>
 }
 
-type FigureProps = StockProps & Pick<PageProps, 'feed'>
+type FigureProps = StockProps & Pick<BoardFeed, 'lostMs'>
 
 const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProps>])[] = [
   ['Price, deepest pool', QuoteCell],
@@ -80,7 +80,7 @@ const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProp
   ['Supply', SupplyCell],
 ]
 
-function SymbolHead({ stock, nowMs, order, feed }: FigureProps & Pick<PageProps, 'order'>) {
+function SymbolHead({ stock, nowMs, order, lostMs }: FigureProps & Pick<PageProps, 'order'>) {
   const at = order.indexOf(stock.symbol)
   const [before, after] = [order[at - 1], at === -1 ? undefined : order[at + 1]]
   const { isin } = stock.token
@@ -121,7 +121,7 @@ function SymbolHead({ stock, nowMs, order, feed }: FigureProps & Pick<PageProps,
         {figures.map(([title, Cell]) => (
           <div class="number" key={title}>
             <h2>{title}</h2>
-            <Cell {...{ stock, nowMs, feed }} />
+            <Cell {...{ stock, nowMs, lostMs }} />
           </div>
         ))}
       </section>

@@ -25,7 +25,13 @@ export type SymbolsProps = {
 }
 
 type EntryProps = StockProps &
-  SparkScale & { readonly feed: BoardFeed; readonly view: BoardView; readonly day: DayFigures; readonly isSelected: boolean }
+  SparkScale &
+  Pick<BoardFeed, 'lostMs'> & {
+    readonly feed: BoardFeed
+    readonly view: BoardView
+    readonly day: DayFigures
+    readonly isSelected: boolean
+  }
 
 /** The columns after the symbol. A column whose name is a sort key can be sorted. */
 const columns: readonly { readonly title: string; readonly name: string; readonly View: ComponentType<EntryProps> }[] = [
@@ -54,7 +60,12 @@ export function SymbolsView(props: SymbolsProps) {
   const days = shown.map((stock) => ({ stock, day: feed.day.of(stock, nowMs) }))
   const scale = scaleOf(days.map(({ day }) => day))
   const rows = days.map(({ stock, day }) => (
-    <SymbolEntry key={stock.address} {...{ stock, day, feed, view, nowMs, ...scale }} isSelected={selected === stock.symbol} />
+    <SymbolEntry
+      key={stock.address}
+      {...{ stock, day, feed, view, nowMs, ...scale }}
+      lostMs={feed.lostMs}
+      isSelected={selected === stock.symbol}
+    />
   ))
   const rest = page ? 0 : order.length - shown.length
   return (

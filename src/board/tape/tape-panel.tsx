@@ -137,7 +137,7 @@ function SignLine() {
   return (
     <p class="sign-line">
       {signNames.map(([stage, name]) => (
-        <span key={stage} data-stage={stage}>
+        <span key={stage} data-sign={stage}>
           <span class="line-dot" aria-hidden="true" /> {name}
         </span>
       ))}
