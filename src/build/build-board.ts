@@ -79,8 +79,6 @@ function report(reason: string, failure: unknown): null {
 
 /** Builds in memory, so that an interrupted build leaves no files. */
 async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
-  // A package may have other files for development, and vite asks the environment.
-  process.env.NODE_ENV = 'production'
   const result = await vite.build({
     configFile: false,
     root: join(root, 'src/board'),
@@ -88,6 +86,8 @@ async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
     logLevel: 'warn',
     // Ignores settings of PostCSS in folders above the board.
     css: { postcss: {} },
+    // Some packages have other files for development, and the environment may ask for them.
+    resolve: { conditions: ['module', 'browser', 'production'] },
     plugins: [blockingTheme(), fontLicense()],
     // A development build would contain the names of folders of this machine.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },

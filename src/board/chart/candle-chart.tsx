@@ -47,7 +47,7 @@ const BARS_BOUND = 2_000
 const REDRAW_MS = 250
 const FONT_PX = 12
 /** Heights of the prices, the volume and the premium. */
-const HEIGHTS = [6, 1.2, 1.4]
+const HEIGHTS = [6, 1.4, 1.8]
 const PANES = ['', 'Volume $', 'Premium bps']
 
 const intervals = ['1m', '5m', '15m', '1h', '1d'] as const satisfies readonly BarInterval[]
@@ -255,10 +255,11 @@ class Drawing {
       autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
     })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
-    this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
+    // The candles are drawn over the line, whose steps would look like hollow ones.
     this.#nav = this.#chart.addSeries(LineSeries, {
       ...{ lineType: LineType.WithSteps, lineWidth: 1, priceLineVisible: false, crosshairMarkerVisible: false },
     })
+    this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
     this.#volume = this.#chart.addSeries(HistogramSeries, { ...quiet, priceFormat: { type: 'volume' } }, 1)
     this.#premium = this.#chart.addSeries(
       HistogramSeries,
@@ -266,7 +267,7 @@ class Drawing {
       2,
     )
     for (const series of [this.#volume, this.#premium])
-      series.priceScale().applyOptions({ scaleMargins: { top: 0.3, bottom: 0.15 } })
+      series.priceScale().applyOptions({ scaleMargins: { top: 0.35, bottom: 0.15 } })
     this.#marks = createSeriesMarkers(this.#candles, [])
     for (const [index, pane] of this.#chart.panes().entries()) pane.setStretchFactor(HEIGHTS[index] ?? 1)
     this.#titles = this.#chart.panes().map((pane, index) => ({ text: PANES[index] ?? '', mark: createTextWatermark(pane, {}) }))
@@ -293,7 +294,7 @@ class Drawing {
             },
       ),
     )
-    this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.ink })))
+    this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.accent })))
     this.#shade.setData(
       times.map((time) => {
         const shade = shades.get(time)
@@ -372,6 +373,7 @@ class Drawing {
     const colors = {
       ...{ ink: this.#color('--ink'), soft: this.#color('--soft'), line: this.#color('--line'), shade: this.#color('--shade') },
       ...{ up: this.#color('--up'), down: this.#color('--down'), attention: this.#color('--attention') },
+      accent: this.#color('--accent'),
       ...{ faintUp: this.#color('--up', 0.5), faintDown: this.#color('--down', 0.5), held: this.#color('--attention', 0.12) },
       faint: this.#color('--soft', 0.6),
     }
@@ -389,7 +391,7 @@ class Drawing {
         ...{ timeVisible: true, secondsVisible: false, allowBoldLabels: false, borderColor: colors.line },
         tickMarkFormatter: (time: Time) => localTime(Number(time)),
       },
-      rightPriceScale: { borderColor: colors.line },
+      rightPriceScale: { borderColor: colors.line, entireTextOnly: true },
       crosshair: { mode: CrosshairMode.Normal, horzLine: { visible: false, labelVisible: false } },
       localization: { timeFormatter: (time: Time) => localTime(Number(time)) },
     })

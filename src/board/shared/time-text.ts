@@ -41,7 +41,8 @@ export const formatTapeTime = (time: string): string => `${formatClock(time)}.${
 export function formatMoment(time: string, nowMs: number): string {
   const date = new Date(time)
   const distance = Math.abs(nowMs - date.getTime())
-  if (distance < 12 * HOUR) return clockFormat.format(date)
+  // Before and after midnight it is another day.
+  if (distance < 12 * HOUR && date.getDate() === new Date(nowMs).getDate()) return clockFormat.format(date)
   return (distance < 6 * DAY ? weekdayFormat : dateFormat).format(date).replace(',', '')
 }
 

@@ -53,7 +53,7 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
       {line && <Parties line={line} filter={feed.filter} />}
       {events.length > 0 && <FactLife events={events} />}
       <p class="links">
-        {tokenSymbol && <PageLink page={{ name: 'symbol', symbol: tokenSymbol }}>Page of {tokenSymbol}</PageLink>}
+        {tokenSymbol && <PageLink page={{ name: 'symbol', symbol: tokenSymbol }}>Open {tokenSymbol}</PageLink>}
         <CopyButton label="Copy link" text={() => location.href}>
           copy link
         </CopyButton>
@@ -62,14 +62,12 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
       </p>
       {events.map((update) => (
         <details key={update.id} open={!isKey(id)}>
-          <summary>
-            {update.type} as on the tape, at {update.id}
-          </summary>
+          <summary>Raw {update.type} message</summary>
           <CodeBlock text={visibleJson(update, 2)} />
         </details>
       ))}
       <p class="key">
-        {id}{' '}
+        {isKey(id) ? 'Key' : 'Position'} {id}{' '}
         <CopyButton label="Copy the key" text={() => id}>
           copy
         </CopyButton>

@@ -324,7 +324,7 @@ describe('outside text', () => {
     devnet.issuer.announce({ symbol: 'AAPLc', id: 'one', description: 'split \u202e2:1\u202c', uri: '' })
     devnet.makeFlashblock()
     await page.locator('[data-line]', { hasText: 'action' }).locator('button').click()
-    await page.getByText('action as on the tape').click()
+    await page.getByText('Raw action message').click()
     await page.getByRole('dialog').locator('pre', { hasText: 'split \\u202e2:1' }).waitFor()
     await expectNoDirection(page)
     for (const [path, text] of [
