@@ -44,6 +44,8 @@ export class PublishedBars implements Law {
   readonly #tokens: ListedTokens
   readonly #faults: BarFaults
   readonly #trades = new Map<string, TapeTrade>()
+  /** When a trade of each minute was told last. */
+  readonly #changedAt = new Map<string, number>()
   /** The last bar of each token and minute. */
   readonly #bars = new Map<string, Bar>()
   readonly #spans = new Map<string, readonly Span[]>()
@@ -96,6 +98,7 @@ export class PublishedBars implements Law {
     const place = { key, address, block: block.number, logIndex: tx.log_index, pool: venue.pool }
     const second = secondsOf(block.timestamp)
     const content = { side, amount, shares, currency_amount, price, basis_bps, basis, nav }
+    if (second !== null) this.#changedAt.set(nameOf(address, minuteOf(second)), this.#context.clock.elapsedMs)
     this.#trades.set(key, { ...place, ...content, second, isSealed: stage === 'sealed' })
   }
 
@@ -215,12 +218,18 @@ export class PublishedBars implements Law {
       const rows = new Map(this.#rowsOf(address).map((row) => [row.start, row]))
       const seconds = [...this.#trades.values()].flatMap(({ address: of, second }) => (of === address ? (second ?? []) : []))
       for (const minute of new Set([...rows.keys(), ...seconds.map(minuteOf), ...this.#chainMinutes()]))
-        if (this.#isOver(minute)) this.#checkMinute(address, minute, rows.get(minute) ?? null)
+        if (this.#isOver(minute) && !this.#isChanging(address, minute)) this.#checkMinute(address, minute, rows.get(minute) ?? null)
     }
   }
 
   #chainMinutes(): readonly number[] {
     return [...this.#context.chain.blocksByNumber.values()].map((blocks) => minuteOf(blocks.at(-1)?.timestamp ?? 0))
+  }
+
+  /** Whether a trade of the minute was told just now: its bar is published again once the next block is settled. */
+  #isChanging(address: string, minute: number): boolean {
+    const changedAt = this.#changedAt.get(nameOf(address, minute)) ?? Number.NEGATIVE_INFINITY
+    return changedAt > this.#context.clock.elapsedMs - PUBLISH_TIMEOUT_MS
   }
 
   /** Whether the relay must have closed the minute. */
