@@ -219,7 +219,7 @@ function LiveRegion({ feed }: { readonly feed: BoardFeed }) {
     let struck = feed.lines.lastRetracted
     const timer = setInterval(() => {
       const { newest, lastRetracted } = feed.lines
-      // A retraction is told first: it takes back an earlier sentence.
+      // A retraction has precedence, because an earlier sentence is wrong by it.
       const line = lastRetracted !== struck ? lastRetracted : newest === announced ? null : feed.lines.at(newest)
       // A reader who looks at other lines is not told of those that wait.
       if (!line || feed.isSilent) return

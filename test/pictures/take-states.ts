@@ -34,7 +34,7 @@ type Look = keyof typeof looks
 /** The height of a screen by its width. A screen of 1,440 pixels has 720 at a zoom of 200 %. */
 const heights: Readonly<Record<number, number>> = { 1920: 1080, 1440: 900, 1100: 800, 900: 800, 768: 1024, 720: 450, 390: 844 }
 
-/** What the pages of a state follow. `renew` puts a relay with an empty tape in the place of the first. */
+/** The chain and the relay of a state. `renew` puts a relay with an empty tape in the place of the first. */
 type Stack = {
   readonly url: string
   readonly devnet: Devnet
@@ -51,11 +51,11 @@ type Others = {
   readonly sizes?: Readonly<Partial<Record<Look, number>>>
   /** The height of the picture, if it is not that of a screen. */
   readonly height?: number
-  /** What is done before the page is loaded. */
+  /** Prepares the page before it is loaded. */
   readonly before?: (page: Page) => Promise<unknown>
-  /** What happens to the chain or to the relay once all pages are live; `null` where they never are. */
+  /** Acts on the chain or the relay once all pages are live; `null` where they never are. */
   readonly act?: Act | null
-  /** What a reader does on each page. */
+  /** Acts on each page as a reader. */
   readonly reader?: (page: Page) => Promise<unknown>
 }
 
@@ -172,7 +172,7 @@ const atEveryWidth = (...[name, follow, path, shows]: State): State[] =>
 
 /** The table of all pictures. */
 const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
-  // What a page says that has nothing to show.
+  // Pages with nothing to show.
   ['search-nothing', demo, '', '.empty >> text=Nothing matches', { reader: search('zzz') }],
   ['symbol-unknown', demo, '#/NOSUCH', '.empty >> text=There is no symbol'],
   ['filter-refused', demo, '#/?symbols=NOPE', '.card[aria-label=Refused]', { act: null }],

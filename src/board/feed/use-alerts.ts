@@ -36,7 +36,8 @@ export function useAlerts(feed: BoardFeed, nowMs: number): AlertState {
   const set = (next: Alerts) => {
     change(next)
     keep(STORED, alertsText(next))
-    if (notifications() === 'default') void Notification.requestPermission().catch(() => {})
+    const isAny = next.source || next.stocks.size > 0
+    if (isAny && notifications() === 'default') void Notification.requestPermission().catch(() => {})
   }
   return { alerts, set, notice, dismiss: () => show(null) }
 }

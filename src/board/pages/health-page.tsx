@@ -2,6 +2,7 @@ import type { HourScore, ServiceStatus } from '../../sdk/client/index.ts'
 import type { BoardFeed, Interruption } from '../feed/board-feed.ts'
 import { BackLink } from '../shared/navigation.tsx'
 import { formatBlock, formatCount, formatShare, UNKNOWN } from '../shared/number-text.ts'
+import { ScrollTable } from '../shared/scroll-table.tsx'
 import { reasonSentence, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
 import { troubleOf } from '../tape/pulse-strip.tsx'
@@ -155,32 +156,18 @@ function Score({ hours }: { readonly hours: readonly HourScore[] }) {
       {hours.length === 0 ? (
         <p class="faint">Still being counted.</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a keyboard scrolls it
-        <section class="scroll" tabIndex={0} aria-label="By hour">
-          <table class="score">
-            <thead>
-              <tr>
-                {['Hour', ...scoreColumns.map(([title]) => title)].map((title) => (
-                  <th key={title} scope="col">
-                    {title}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {hours.map((hour) => (
-                <tr key={hour.hour}>
-                  <th scope="row">{formatClock(hour.hour).slice(0, 5)}</th>
-                  {scoreColumns.map(([title, textOf, isMarked]) => (
-                    <td key={title} class={isMarked?.(hour) ? 'attention' : ''}>
-                      {textOf(hour)}
-                    </td>
-                  ))}
-                </tr>
+        <ScrollTable label="By hour" name="score" titles={['Hour', ...scoreColumns.map(([title]) => title)]}>
+          {hours.map((hour) => (
+            <tr key={hour.hour}>
+              <th scope="row">{formatClock(hour.hour).slice(0, 5)}</th>
+              {scoreColumns.map(([title, textOf, isMarked]) => (
+                <td key={title} class={isMarked?.(hour) ? 'attention' : ''}>
+                  {textOf(hour)}
+                </td>
               ))}
-            </tbody>
-          </table>
-        </section>
+            </tr>
+          ))}
+        </ScrollTable>
       )}
     </section>
   )

@@ -10,6 +10,7 @@ import { HexLink } from '../shared/hex-link.tsx'
 import { BackLink, openPage, PageLink } from '../shared/navigation.tsx'
 import { formatBlock, formatDecimal, formatMoney, formatPrice, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import { relayUrl } from '../shared/page-settings.ts'
+import { ScrollTable, TableHead } from '../shared/scroll-table.tsx'
 import { basisWords, type LineStage, quoteStateWords, stageWords, venueWords } from '../shared/state-words.ts'
 import { multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
@@ -143,35 +144,22 @@ function Pools({ stock: { quotes, venues } }: Pick<StockProps, 'stock'>) {
       {pools.length === 0 ? (
         <p class="faint">The relay follows no pool of this symbol: there is no price on the chain.</p>
       ) : (
-        <div class="scroll">
-          <table class="pools">
-            <thead>
-              <tr>
-                {['Pool', 'Kind', 'Fee', 'Price', 'Depth to +1 %', 'Read at'].map((title) => (
-                  <th key={title} scope="col">
-                    {title}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {pools.map(({ venue, quote }) => (
-                <tr key={venue.pool}>
-                  <td>
-                    <HexLink kind="address" label="" hex={venue.pool} />
-                  </td>
-                  <td>{venueWords(venue)}</td>
-                  <td class="figure">{venue.fee_bps === null ? UNKNOWN : `${venue.fee_bps} bps`}</td>
-                  <td class="figure">
-                    {quote === null || quote.state === 'ok' ? formatPrice(quote?.price ?? null) : quoteStateWords(quote)}
-                  </td>
-                  <td class="figure">{quote?.depth == null ? UNKNOWN : formatMoney(Number(quote.depth))}</td>
-                  <td class="figure">{quote ? `block ${formatBlock(quote.block.number)}` : 'not yet'}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <ScrollTable label="Prices of the pools" name="pools" titles={['Pool', 'Kind', 'Fee', 'Price', 'Depth to +1 %', 'Read at']}>
+          {pools.map(({ venue, quote }) => (
+            <tr key={venue.pool}>
+              <td>
+                <HexLink kind="address" label="" hex={venue.pool} />
+              </td>
+              <td>{venueWords(venue)}</td>
+              <td class="figure">{venue.fee_bps === null ? UNKNOWN : `${venue.fee_bps} bps`}</td>
+              <td class="figure">
+                {quote === null || quote.state === 'ok' ? formatPrice(quote?.price ?? null) : quoteStateWords(quote)}
+              </td>
+              <td class="figure">{quote?.depth == null ? UNKNOWN : formatMoney(Number(quote.depth))}</td>
+              <td class="figure">{quote ? `block ${formatBlock(quote.block.number)}` : 'not yet'}</td>
+            </tr>
+          ))}
+        </ScrollTable>
       )}
     </section>
   )
@@ -236,17 +224,7 @@ function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockPr
       </h2>
       {shown.length === 0 && <p class="faint">None yet.</p>}
       <table class="movements">
-        {shown.length > 0 && (
-          <thead>
-            <tr>
-              {['', 'Time', 'Type', 'From → to', 'Tokens', 'Shares', 'Value', ''].map((title, column) => (
-                <th key={column} scope="col">
-                  {title}
-                </th>
-              ))}
-            </tr>
-          </thead>
-        )}
+        {shown.length > 0 && <TableHead titles={['', 'Time', 'Type', 'From → to', 'Tokens', 'Shares', 'Value', '']} />}
         <tbody>
           {shown.map((line) => (
             <MovementRow key={line.nth} line={line} stage={stageOf(line, head)} nowMs={nowMs} />

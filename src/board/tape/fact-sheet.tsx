@@ -76,7 +76,7 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   )
 }
 
-/** Its value comes first, then how much it is. */
+/** Its value is first, then how much it is. The addresses of a movement are in a list of their own. */
 function FactSummary({ line }: { readonly line: TapeLine }) {
   const { symbol, figure, value, detail } = lineText(line)
   const { content } = line
@@ -87,7 +87,7 @@ function FactSummary({ line }: { readonly line: TapeLine }) {
   return (
     <p class={`summary ${line.retraction ? 'struck' : ''}`}>
       <b class="figure">{first}</b> {others.length > 0 && <span>{others.join(' · ')}</span>}
-      {content.type !== 'transfer' && (
+      {!('from' in content || 'owner' in content) && (
         <>
           <br />
           <span class="faint">{detail}</span>

@@ -172,7 +172,7 @@ export function weightOf({ content }: TapeLine): 'heavy' | 'light' | '' {
   return dollars >= HEAVY_USD ? 'heavy' : dollars < LIGHT_USD ? 'light' : ''
 }
 
-/** Describes a line in one sentence, for screen readers: what it is worth, and no addresses, which nobody follows by ear. */
+/** Describes a line in one sentence, for screen readers. It has no addresses, which cannot be followed by ear. */
 export function lineSentence(line: TapeLine, head: Head | null): string {
   const { content } = line
   const { symbol, type, figure, value, detail } = lineText(line)

@@ -9,7 +9,7 @@ import { TEST_TIMEOUT_MS } from './deployed-relay.ts'
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
-/** What a reader takes from the board: alerts, files, a card for another page, and the words of a screen reader. */
+/** Alerts, files, the card for another page, and the words of a screen reader. */
 
 let browser: Browser
 
