@@ -32,7 +32,10 @@ export async function findRollbackTarget(
   const deepest = safe > 0 && safe <= below ? safe : first
   const hashed = blocks.all.filter(({ hash }) => hash !== null)
   const highestKept = Math.max(deepest, await findHighestCanonical(node, hashed, to, signal))
-  return { to: { number: to, hash: null }, lost: highestKept < to ? { from: highestKept + 1, to } : null }
+  // With the hash of the node, a reorg below this block is noticed also if it happens before the next block is settled.
+  const header = await node.header(to, signal)
+  const target = { number: to, hash: isSealed(header) ? header.hash : null }
+  return { to: target, lost: highestKept < to ? { from: highestKept + 1, to } : null }
 }
 
 /** The highest canonical block of known hash; 0 if none is canonical. Searches first the blocks that the node surely has. */

@@ -114,10 +114,11 @@ export function startSealed({
 }
 
 /** Returns the newest block up to which all blocks are settled or reported as missing; null before the first one. */
-export function cursorOf({ blocks: { newest }, unread }: SealedState): Cursor | null {
+export function cursorOf(state: SealedState): Cursor | null {
+  const { newest } = state.blocks
   // After a reorg a later range may start below an earlier one, and `newest` may be below them all.
-  const number = Math.min(newest?.number ?? 0, ...unread.map(({ from }) => from - 1))
-  return newest === null || number === newest.number ? newest : { number, hash: null }
+  const number = Math.min(newest?.number ?? 0, ...state.unread.map(({ from }) => from - 1))
+  return newest === null || number === newest.number ? newest : { number, hash: hashOf(state, number) }
 }
 
 /** The cursor, and the block after which a restart continues. */

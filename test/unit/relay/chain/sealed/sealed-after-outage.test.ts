@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import { keyOf } from '../node-json.ts'
+import { blockHash, keyOf } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-chain-fixture.ts'
 
 /** Settling that starts this many blocks behind the head. */
@@ -44,6 +44,16 @@ describe('settling after an outage', () => {
       via: 'backfill',
     })
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1)
+  })
+
+  it('keeps the hash of the block where older ones begin, with which a restart notices a reorg', async () => {
+    const cursor = { number: HEAD - 1_000, hash: blockHash(HEAD - 1_000) }
+    const { chain, settledEvents, announceHead, advance } = openBehindHead(1_000, { cursor })
+    chain.delayMs = 20
+    chain.rangeBound = 10
+    announceHead()
+    await advance(1_000)
+    expect(settledEvents.ofType('sealed')[0]).toMatchObject({ cursor, restartCursor: cursor })
   })
 
   it.each([
