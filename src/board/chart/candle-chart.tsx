@@ -21,7 +21,7 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
 import { formatBps, formatMoney, formatPrice, UNKNOWN } from '../shared/number-text.ts'
 import { formatMoment } from '../shared/time-text.ts'
-import { barsCsv, chartSentence, marksOf, navPoints, shadesOf, stepsOf } from './chart-data.ts'
+import { barsCsv, chartSentence, marksOf, navPoints, navSteps, premiumTitle, shadesOf, stepsOf } from './chart-data.ts'
 
 export type ChartProps = {
   readonly stock: StockState
@@ -48,7 +48,6 @@ const REDRAW_MS = 250
 const FONT_PX = 12
 /** Heights of the prices, the volume and the premium. */
 const HEIGHTS = [6, 1.4, 1.8]
-const PANES = ['', 'Volume $', 'Premium bps']
 
 const intervals = ['1m', '5m', '15m', '1h', '1d'] as const satisfies readonly BarInterval[]
 type CandleLength = (typeof intervals)[number]
@@ -255,12 +254,14 @@ class Drawing {
       autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
     })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
-    // The candles are drawn over the line, whose steps would look like hollow ones.
-    this.#nav = this.#chart.addSeries(LineSeries, {
-      ...{ lineType: LineType.WithSteps, lineWidth: 1, priceLineVisible: false, crosshairMarkerVisible: false },
-    })
+    // The candles are drawn over the line. With steps it would look like hollow candles.
+    this.#nav = this.#chart.addSeries(LineSeries, { lineWidth: 2, priceLineVisible: false, crosshairMarkerVisible: false })
     this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
-    this.#volume = this.#chart.addSeries(HistogramSeries, { ...quiet, priceFormat: { type: 'volume' } }, 1)
+    this.#volume = this.#chart.addSeries(
+      HistogramSeries,
+      { ...quiet, priceFormat: { type: 'custom', minMove: 1, formatter: formatMoney } },
+      1,
+    )
     this.#premium = this.#chart.addSeries(
       HistogramSeries,
       { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
@@ -270,7 +271,7 @@ class Drawing {
       series.priceScale().applyOptions({ scaleMargins: { top: 0.35, bottom: 0.15 } })
     this.#marks = createSeriesMarkers(this.#candles, [])
     for (const [index, pane] of this.#chart.panes().entries()) pane.setStretchFactor(HEIGHTS[index] ?? 1)
-    this.#titles = this.#chart.panes().map((pane, index) => ({ text: PANES[index] ?? '', mark: createTextWatermark(pane, {}) }))
+    this.#titles = this.#chart.panes().map((pane) => createTextWatermark(pane, {}))
     for (const moved of ['pointerdown', 'wheel', 'touchstart'])
       element.addEventListener(moved, () => this.#leave(), { passive: true })
     // The library keeps the width of a candle, and not the range.
@@ -294,7 +295,9 @@ class Drawing {
             },
       ),
     )
-    this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.accent })))
+    this.#nav.setData(
+      navSteps(times, navs).map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.accent })),
+    )
     this.#shade.setData(
       times.map((time) => {
         const shade = shades.get(time)
@@ -327,6 +330,9 @@ class Drawing {
         color: colors.attention,
       })),
     )
+    const fontSize = FONT_PX * this.#zoom
+    for (const [index, text] of ['', 'Volume', premiumTitle(bars)].entries())
+      this.#titles[index]?.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: colors.soft, fontSize }] })
     const newest = Math.max(...[...bars.slice(-1).map(timeOf), ...navs.slice(-1).map(({ time }) => time)], 0)
     const count = bars.length + navs.length
     const isLonger = newest !== this.#newest || count !== this.#count
@@ -368,6 +374,10 @@ class Drawing {
     this.#chart.remove()
   }
 
+  get #zoom(): number {
+    return Number(getComputedStyle(this.#element).getPropertyValue('--zoom')) || 1
+  }
+
   /** Takes the colours of the page, which may have changed. */
   #paint() {
     const colors = {
@@ -379,11 +389,10 @@ class Drawing {
     }
     if (colors.ink === this.#ink) return colors
     this.#ink = colors.ink
-    const zoom = Number(getComputedStyle(this.#element).getPropertyValue('--zoom')) || 1
     const grid = { color: colors.line }
     this.#chart.applyOptions({
       layout: {
-        ...{ background: { color: 'transparent' }, textColor: colors.soft, fontSize: FONT_PX * zoom },
+        ...{ background: { color: 'transparent' }, textColor: colors.soft, fontSize: FONT_PX * this.#zoom },
         ...{ fontFamily: getComputedStyle(this.#element).fontFamily, panes: { separatorColor: colors.line } },
       },
       grid: { vertLines: grid, horzLines: grid },
@@ -395,8 +404,6 @@ class Drawing {
       crosshair: { mode: CrosshairMode.Normal, horzLine: { visible: false, labelVisible: false } },
       localization: { timeFormatter: (time: Time) => localTime(Number(time)) },
     })
-    for (const { text, mark } of this.#titles)
-      mark.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: colors.soft, fontSize: FONT_PX * zoom }] })
     const { up, down } = colors
     this.#candles.applyOptions({
       upColor: up,

@@ -31,6 +31,16 @@ export function navPoints(
   return [...points.values()].sort((a, b) => a.time - b.time)
 }
 
+/** The NAV at each step of the chart: a NAV stays until the next one. */
+export function navSteps(times: readonly number[], navs: readonly NavPoint[]): readonly NavPoint[] {
+  let next = 0
+  return times.flatMap((time) => {
+    while ((navs[next]?.time ?? Number.POSITIVE_INFINITY) <= time) next += 1
+    const nav = navs[next - 1]
+    return nav ? [{ ...nav, time }] : []
+  })
+}
+
 /** The steps of the chart in which the NAV is held, or the market closed. */
 export function shadesOf(
   times: readonly number[],
@@ -80,6 +90,14 @@ function markText(update: Update): string | null {
   if (update.type === 'multiplier') return update.phase === 'effective' && update.previous !== null ? `×${update.multiplier}` : null
   if (update.type === 'pause') return update.change
   return update.type === 'action' ? 'news' : null
+}
+
+/** Names the part below the volume: against a held NAV there is only a drift. */
+export function premiumTitle(bars: readonly Pick<Bar, 'basis' | 'close'>[]): string {
+  const kinds = new Set(bars.map(({ basis }) => basis))
+  if (kinds.has('premium')) return 'Premium bps'
+  if (kinds.has('drift')) return 'Drift from the held NAV, bps'
+  return bars.some(({ close }) => close !== null) ? 'No premium: the NAV was not known' : 'No premium: no trades'
 }
 
 /** A sentence for readers who see no chart. */

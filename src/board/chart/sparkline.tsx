@@ -10,6 +10,9 @@ const LEAST_WIDTH_MS = 3_600_000
 /** A price that has moved by less than this is a flat line. */
 const LEAST_SCALE = 0.0025
 
+/** A smaller change in percent is shown as 0, without a colour. */
+const FLAT_PERCENT = 0.005
+
 type Closes = Pick<DayFigures, 'closes' | 'change'>
 
 /** The price from which the change of the day is measured. */
@@ -24,18 +27,20 @@ export const scaleOf = (days: readonly Closes[]): SparkScale => ({
 })
 
 /** Draws the closes of a day. The line in the middle is the price from which the change is measured. */
-type SparkProps = Closes & SparkScale
+/** If `isOld`, the last price is that of a trade, and no pool has one. */
+type SparkProps = Closes & SparkScale & { readonly isOld: boolean }
 
-export const Sparkline = memo(({ closes, change, maxChange, fromMs }: SparkProps) => {
+export const Sparkline = memo(({ closes, change, maxChange, fromMs, isOld }: SparkProps) => {
   const base = baseOf({ closes, change })
   const untilMs = closes.at(-1)?.atMs ?? 0
   const x = (atMs: number) => WIDTH - PAD - ((untilMs - atMs) / Math.max(LEAST_WIDTH_MS, untilMs - fromMs)) * (WIDTH - 2 * PAD)
   const y = (price: number) => HEIGHT / 2 - ((price / base - 1) / maxChange) * (HEIGHT / 2 - PAD)
+  const side = isOld || change === null || Math.abs(change.percent) < FLAT_PERCENT ? '' : change.percent > 0 ? 'up' : 'down'
   const line = closes.map(({ atMs, price }) => `${x(atMs).toFixed(1)} ${y(price).toFixed(1)}`).join('L')
   return (
     <svg class="spark" viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">
       {closes.length > 1 && <path class="spark-zero" d={`M${PAD} ${HEIGHT / 2}H${WIDTH - PAD}`} />}
-      {closes.length > 1 && <path class="spark-close" d={`M${line}`} />}
+      {closes.length > 1 && <path class={`spark-close ${side}`} d={`M${line}`} />}
     </svg>
   )
 })

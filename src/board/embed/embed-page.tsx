@@ -4,7 +4,7 @@ import { useConnectionMark, useFeed, useNow } from '../feed/board-hooks.ts'
 import { DemoMark } from '../pages/board-frame.tsx'
 import { emptyFilter, formatRoute, parseRoute } from '../shared/board-route.ts'
 import { relayUrl } from '../shared/page-settings.ts'
-import { stockSentence } from '../shared/stock-texts.ts'
+import { hasPrice, stockSentence } from '../shared/stock-texts.ts'
 import { findStock } from '../symbols/shown-symbols.ts'
 import { BasisCell, ChangeCell, NameCell, NavCell, QuoteCell } from '../symbols/symbol-cells.tsx'
 import { phaseWord, troubleOf } from '../tape/pulse-strip.tsx'
@@ -36,7 +36,7 @@ export function EmbedPage({ symbol }: { readonly symbol: string }) {
             <BasisCell stock={stock} />
             <NavCell {...{ stock, nowMs }} lostMs={feed.lostMs} />
           </div>
-          <Sparkline {...day} {...scaleOf([day])} />
+          <Sparkline {...day} {...scaleOf([day])} isOld={!hasPrice(stock)} />
         </>
       )}
       <footer>

@@ -106,7 +106,7 @@ export function Tools({ onHelp, ...props }: ToolsProps) {
         ?
       </button>
       <PageLink page={{ name: 'play' }} class="button primary wide-only" title="Programs that read what this page shows">
-        Connect
+        Connect a bot
       </PageLink>
     </div>
   )
@@ -151,7 +151,9 @@ export const Notes = () => (
       held.
     </p>
     <p>
-      A symbol in this list does not imply that it can be traded, or that you may trade it. NAV is a reference value, not a price.{' '}
+      A symbol in this list does not imply that it can be traded, or that you may trade it. NAV is a reference value, not a price.
+    </p>
+    <p>
       <PageLink page={{ name: 'health' }}>Health</PageLink> · <PageLink page={{ name: 'play' }}>Try the feed</PageLink> ·{' '}
       <a href="/docs">Documentation</a>
     </p>

@@ -46,4 +46,7 @@ export function stockSentence(stock: StockState, nowMs: number): string {
   return `${stock.symbol} ${nameOf(stock)}, ${navPart}, ${quotePart}${basisPart}${others.map((text) => `, ${text}`).join('')}`
 }
 
+/** Without a price in a pool, the last known one is that of a trade. */
+export const hasPrice = ({ quote }: StockState): boolean => quote?.price != null
+
 export const isHeld = ({ nav }: StockState): boolean => nav.price !== null && navStateOf(nav) !== 'fresh'

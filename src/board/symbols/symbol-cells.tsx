@@ -7,6 +7,7 @@ import { formatBps, formatCount, formatMoney, formatPercent, formatPrice, format
 import { basisWords, navStateOf, navWords, quoteStateWords, venueWords } from '../shared/state-words.ts'
 import {
   basisSide,
+  hasPrice,
   isHeld,
   multiplierText,
   nameOf,
@@ -152,8 +153,7 @@ export function ChangeCell({ stock, day: { change }, nowMs }: DayProps) {
   if (change === null) return <EmptyCell field="change" words="no trades" />
   const text = formatPercent(change.percent)
   const since = `since ${formatMoment(new Date(change.sinceMs).toISOString(), nowMs)}`
-  // Without a price in a pool, it is that of the last trade.
-  const isOld = stock.quote?.price == null
+  const isOld = !hasPrice(stock)
   const look = isOld ? 'held' : text.startsWith('+') ? 'up' : text.startsWith('−') ? 'down' : ''
   return (
     <Cell field="change" words={isOld ? 'last trade' : since} title={since} look={look}>

@@ -15,7 +15,7 @@ import { basisWords, type LineStage, quoteStateWords, stageWords, venueWords } f
 import { multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
-import type { TapeLine } from '../tape/tape-lines.ts'
+import { isFolded, type TapeLine } from '../tape/tape-lines.ts'
 import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
 import { AlertPanel } from './alert-panel.tsx'
 import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
@@ -205,7 +205,8 @@ function eventWords(update: Update): string {
 function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockProps & { readonly feed: BoardFeed }) {
   const [isLargest, setLargest] = useState(false)
   const own = lines.all.filter(
-    ({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content && 'key' in content,
+    ({ content, ...line }) =>
+      content.type !== 'gap' && content.address === address && 'shares' in content && 'key' in content && !isFolded({ content, ...line }),
   )
   const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
   const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)

@@ -9,7 +9,7 @@ import { type BoardView, emptyFilter, filterParameters, sortKeys, toggled } from
 import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage, opensHere, PageLink } from '../shared/navigation.tsx'
 import { keepPageKey } from '../shared/page-key.ts'
-import { stockSentence } from '../shared/stock-texts.ts'
+import { hasPrice, stockSentence } from '../shared/stock-texts.ts'
 import { orderSymbols, wallPageOf } from './shown-symbols.ts'
 import { BasisCell, ChangeCell, NameCell, NavCell, QuoteCell, type StockProps, VolumeCell } from './symbol-cells.tsx'
 import { symbolsCsv } from './symbols-csv.ts'
@@ -97,7 +97,15 @@ const SKELETON_ROWS = 6
 
 function EmptySymbols(props: SymbolsProps) {
   const { feed, view } = props
-  if (view.search !== '' && feed.book.all().length > 0) return <p class="empty">Nothing matches “{view.search}”.</p>
+  if (view.search !== '' && feed.book.all().length > 0)
+    return (
+      <p class="empty">
+        Nothing matches “{view.search}”.{' '}
+        <button type="button" onClick={() => changeView({ search: '' })}>
+          Clear the search
+        </button>
+      </p>
+    )
   if (feed.status?.reason === 'no_list')
     return <p class="empty">The token list has not been read yet. The symbols appear when it is.</p>
   if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
@@ -210,8 +218,8 @@ function SymbolRow(props: EntryProps) {
   )
 }
 
-function TrendCell({ day: { closes, change }, maxChange, fromMs }: EntryProps) {
-  return <Sparkline {...{ closes, change, maxChange, fromMs }} />
+function TrendCell({ stock, day: { closes, change }, maxChange, fromMs }: EntryProps) {
+  return <Sparkline {...{ closes, change, maxChange, fromMs }} isOld={!hasPrice(stock)} />
 }
 
 function SymbolTile(props: EntryProps) {

@@ -19,6 +19,8 @@ export type TapeLine = {
   readonly amended: readonly string[]
   /** Whether it was open when messages were lost, so that its end may be one of them. */
   readonly isUnsure: boolean
+  /** Whether it is a trade whose transfer has a line too, or that transfer. */
+  readonly isPaired: boolean
 }
 
 /** Limit on the lines kept. Older ones are read from the relay again when a reader scrolls to them. */
@@ -27,6 +29,9 @@ const LINES_BOUND = 20_000
 const HELD_BOUND = 40_000
 /** Number of lines that are dropped at once, because to drop one costs as much as to drop many. */
 const DROPPED_AT_ONCE = 1_000
+
+/** Limit on the lines among which the other half of a trade is looked for. The logs of a transaction are near each other. */
+const PAIR_LINES_BOUND = 64
 
 /** A change of the newest line with this id. */
 type LineChange = readonly [id: string, change: (line: TapeLine) => TapeLine]
@@ -128,9 +133,26 @@ export class TapeLines {
     const nth = this.#lines.length === 0 ? 1 : this.newest + 1
     // If a retracted fact is published again, it is a new line, and the old one does not change.
     this.#byId.set(id, nth)
-    this.#lines.push({ nth, id, content, isSealed, retraction: null, amended: [], isUnsure: false })
+    this.#lines.push({ nth, id, content, isSealed, retraction: null, amended: [], isUnsure: false, isPaired: false })
+    this.#pair(id, content)
     const bound = this.isHeld ? HELD_BOUND : LINES_BOUND
     if (this.#lines.length >= bound + DROPPED_AT_ONCE) this.#dropOldest(this.#lines.length - bound)
+  }
+
+  /** A pool moves the tokens of a trade in a transfer of the same transaction, before the trade or after it. */
+  #pair(id: string, content: LineUpdate | Gap): void {
+    if ((content.type !== 'trade' && content.type !== 'transfer') || !content.tx) return
+    const { tx, address, raw } = content
+    const wanted = content.type === 'trade' ? 'transfer' : 'trade'
+    const other = this.#lines.slice(-PAIR_LINES_BOUND).findLast(
+      (line) =>
+        line.content.type === wanted &&
+        !line.isPaired &&
+        line.content.tx?.hash === tx.hash &&
+        line.content.address === address &&
+        line.content.raw === raw,
+    )
+    if (other) for (const half of [id, other.id]) this.#change(half, (line) => ({ ...line, isPaired: true }))
   }
 
   #change(...[id, change]: LineChange): void {
@@ -145,6 +167,9 @@ export class TapeLines {
     this.droppedBefore = this.#lines[0]?.content.id ?? null
   }
 }
+
+/** Whether another line says all that this one says. */
+export const isFolded = ({ content, isPaired }: TapeLine): boolean => isPaired && content.type === 'transfer'
 
 const isOpen = ({ content, isSealed, retraction }: TapeLine): boolean =>
   'stage' in content && content.stage === 'preconfirmed' && !isSealed && retraction === null

@@ -1,5 +1,5 @@
 import type { TapeShow } from '../shared/board-route.ts'
-import type { TapeLine } from './tape-lines.ts'
+import { isFolded, type TapeLine } from './tape-lines.ts'
 
 const moves = ['transfer', 'mint', 'burn', 'seize']
 
@@ -9,7 +9,11 @@ const isOf = ({ content: { type } }: TapeLine) => (type === 'trade' ? 'trades' :
 
 /** Contents of each part of the tape. A gap is in all of them, because messages of any part may be missing. */
 export const tapeTabs: Readonly<Record<TapeShow, Tab>> = {
-  all: { title: 'All', shows: () => true, empty: 'Nothing yet. A quiet market is normal: a line appears when a token moves.' },
+  all: {
+    title: 'All',
+    shows: (line) => !isFolded(line),
+    empty: 'Nothing yet. A quiet market is normal: a line appears when a token moves.',
+  },
   trades: {
     title: 'Trades',
     shows: (line) => isOf(line) === 'trades',
@@ -31,7 +35,6 @@ export const tapeTabs: Readonly<Record<TapeShow, Tab>> = {
 /** The lines of a part, of one token or of all. */
 export function linesOf(lines: readonly TapeLine[], tab: TapeShow, address: string | null): readonly TapeLine[] {
   const { shows } = tapeTabs[tab]
-  if (tab === 'all' && address === null) return lines
   return lines.filter((line) => {
     const { content } = line
     if (content.type === 'gap') return true

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type TapeLine, TapeLines } from '../../../../src/board/tape/tape-lines.ts'
+import { isFolded, type TapeLine, TapeLines } from '../../../../src/board/tape/tape-lines.ts'
 import type { Update } from '../../../../src/sdk/client/index.ts'
 
 let seq = 0
@@ -54,6 +54,20 @@ describe('a line of the tape', () => {
   ])('%s', (_, updates, states) => {
     const found = applied(updates).all.map(({ isSealed, retraction }) => retraction?.reason ?? (isSealed ? 'sealed' : 'open'))
     expect(found).toEqual(states)
+  })
+
+  const swap = (key: string, hash: string, raw: string) =>
+    update({ type: 'trade', key, raw, tx: { hash }, stage: 'preconfirmed', block: { number: 1, hash: null } })
+  const moved = (key: string, hash: string, raw: string) => transfer(key, { raw, tx: { hash } })
+  it.each<[string, readonly Update[], readonly string[]]>([
+    ['after its transfer', [moved('k', 't', '5'), session(), swap('s', 't', '5')], ['k']],
+    ['before its transfer', [swap('s', 't', '5'), moved('k', 't', '5')], ['k']],
+    ['of another amount', [moved('k', 't', '6'), swap('s', 't', '5')], []],
+    ['of another transaction', [moved('k', 'u', '5'), swap('s', 't', '5')], []],
+    ['beside two equal transfers', [moved('k', 't', '5'), moved('l', 't', '5'), swap('s', 't', '5')], ['l']],
+    ['beside another equal trade', [moved('k', 't', '5'), swap('s', 't', '5'), swap('r', 't', '5')], ['k']],
+  ])('of a trade %s says what the line of the transfer says', (_, updates, folded) => {
+    expect(applied(updates).all.flatMap((line) => (isFolded(line) ? [line.id] : []))).toEqual(folded)
   })
 
   it('has the content of its newest amend, at its own time and position', () => {
