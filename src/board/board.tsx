@@ -200,7 +200,7 @@ function MainPage({ page, order, alertState, ...symbols }: MainProps) {
   if (feed.state?.phase !== 'live') return <p class="empty">Loading …</p>
   return (
     <p class="empty">
-      There is no symbol “{page.symbol}” in this selection.{' '}
+      There is no symbol “{page.symbol}”{feed.filter.symbols.length > 0 ? ' in this selection' : ''}.{' '}
       {feed.filter.symbols.length > 0 && (
         <button type="button" onClick={() => changeFilter({ ...feed.filter, symbols: emptyFilter.symbols })}>
           Clear the filter

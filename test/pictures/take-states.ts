@@ -205,7 +205,7 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ['retraction', quiet, '#/?tab=tape', '[data-tint=bad]', { act: retractOne, ...forced }],
   ['retraction-symbol', quiet, '#/AAPLc', '.movements [data-stage=retracted]', { act: retractOne, ...whole }],
   ['source-unreliable', followChain(faulty), '#/?tab=tape&show=retracted', '.trouble >> text=Unreliable source'],
-  ['source-polling', impatient, '', '.trouble >> text=Polling instead of pushing', { act: refusePushes }],
+  ['source-polling', impatient, '', '.trouble >> text=Slower than usual', { act: refusePushes }],
   ['source-down', impatient, '', '.trouble >> text=Source down', { act: stopChain }],
   ['disconnected', quiet, '', '.trouble >> text=Reconnecting', { act: stopAfter(priced) }],
   ['disconnected-symbol', quiet, '#/AAPLc', '.trouble >> text=Reconnecting', { act: stopAfter(chart) }],

@@ -21,7 +21,7 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
 import { formatBps, formatMoney, formatPrice, UNKNOWN } from '../shared/number-text.ts'
 import { formatMoment } from '../shared/time-text.ts'
-import { barsCsv, chartSentence, marksOf, navPoints, navSteps, premiumTitle, shadesOf, stepsOf } from './chart-data.ts'
+import { barsCsv, chartSentence, marksOf, navPoints, navSteps, premiumTitle, type Shade, shadesOf, stepsOf } from './chart-data.ts'
 
 export type ChartProps = {
   readonly stock: StockState
@@ -46,8 +46,10 @@ const BARS_BOUND = 2_000
 /** Least interval between two drawings, because each takes milliseconds. */
 const REDRAW_MS = 250
 const FONT_PX = 12
+/** A low part of the chart has labels as near to each other as this many of their heights. */
+const TICK_DENSITY = 1.4
 /** Heights of the prices, the volume and the premium. */
-const HEIGHTS = [6, 1.4, 1.8]
+const HEIGHTS = [6, 1.5, 2.1]
 
 const intervals = ['1m', '5m', '15m', '1h', '1d'] as const satisfies readonly BarInterval[]
 type CandleLength = (typeof intervals)[number]
@@ -61,13 +63,16 @@ const ranges = {
 } as const satisfies Readonly<Record<string, { readonly seconds: number | null; readonly interval: CandleLength }>>
 type Range = keyof typeof ranges
 const rangeNames = Object.keys(ranges) as readonly Range[]
+/** The last choice of the reader, for the next symbol. */
+let chosen: { readonly interval: CandleLength; readonly range: Range } = { interval: '5m', range: '6h' }
 
 /** Candles of the trades with the NAV over them; below, the volume and how far the price is from the NAV. */
 export function CandleChart(props: ChartProps) {
-  const [{ interval, range }, show] = useState<{ readonly interval: CandleLength; readonly range: Range }>({
-    interval: '5m',
-    range: '6h',
-  })
+  const [{ interval, range }, setShown] = useState(chosen)
+  const show = (next: typeof chosen) => {
+    chosen = next
+    setShown(next)
+  }
   const { stock, feed, readings, events, nowMs } = props
   const step = barIntervals[interval]
   const isLive = feed.state?.phase === 'live'
@@ -199,14 +204,20 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
       />
       <p class="legend">
         <span class="legend-nav">NAV</span>
-        <span class="legend-held">NAV held</span>
-        <span class="legend-closed">market closed</span>
+        {[...new Set(data.shades.values())].map((shade) => (
+          <span key={shade} class={`legend-${shade}`}>
+            {shadeNames[shade]}
+          </span>
+        ))}
         <span>candles: trades of all pools</span>
+        <span class="wide-word">Ctrl + wheel zooms</span>
         <a href="https://www.tradingview.com/">Charts by TradingView</a>
       </p>
     </>
   )
 }
+
+const shadeNames: Readonly<Record<Shade, string>> = { held: 'NAV held', closed: 'market closed' }
 
 function pointedText({ bar, time }: Pointed, { navs }: ChartData, nowMs: number): string {
   const nav = navs.findLast((point) => point.time <= time)
@@ -223,8 +234,10 @@ function pointedText({ bar, time }: Pointed, { navs }: ChartData, nowMs: number)
 
 const timeOf = ({ start }: Pick<Bar, 'start'>): number => Date.parse(start) / 1_000
 
-/** Part of the width that is free at the right edge. */
-const EDGE_PART = 30
+/** Room for half a label at the edges of the time, and the largest part of the width for it. */
+const [LABEL_PX, EDGE_PART] = [24, 0.1]
+/** A longer time has labels at full hours; a shorter one every five minutes. */
+const LABELLED_S = 3_600
 /** How far one press of a key moves and zooms. */
 const [MOVED_BARS, ZOOM] = [5, 1.25]
 
@@ -248,7 +261,12 @@ class Drawing {
   constructor(element: HTMLElement, onPoint: (time: number | null) => void) {
     this.#element = element
     const quiet = { priceLineVisible: false, lastValueVisible: false }
-    this.#chart = createChart(element, { autoSize: true, layout: { attributionLogo: false } })
+    this.#chart = createChart(element, {
+      ...{ autoSize: true, layout: { attributionLogo: false } },
+      // A finger that moves up or down scrolls the page.
+      handleScroll: { vertTouchDrag: false },
+    })
+    element.addEventListener('wheel', keepForPage, { capture: true, passive: true })
     this.#shade = this.#chart.addSeries(AreaSeries, {
       ...{ ...quiet, priceScaleId: 'shade', lineVisible: false, lineType: LineType.WithSteps, crosshairMarkerVisible: false },
       autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
@@ -268,7 +286,7 @@ class Drawing {
       2,
     )
     for (const series of [this.#volume, this.#premium])
-      series.priceScale().applyOptions({ scaleMargins: { top: 0.35, bottom: 0.15 } })
+      series.priceScale().applyOptions({ scaleMargins: { top: 0.3, bottom: 0.12 }, tickMarkDensity: TICK_DENSITY })
     this.#marks = createSeriesMarkers(this.#candles, [])
     for (const [index, pane] of this.#chart.panes().entries()) pane.setStretchFactor(HEIGHTS[index] ?? 1)
     this.#titles = this.#chart.panes().map((pane) => createTextWatermark(pane, {}))
@@ -296,7 +314,7 @@ class Drawing {
       ),
     )
     this.#nav.setData(
-      navSteps(times, navs).map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.accent })),
+      navSteps(times, navs).map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.ink })),
     )
     this.#shade.setData(
       times.map((time) => {
@@ -316,7 +334,7 @@ class Drawing {
       bars.flatMap(({ basis_bps, basis, ...bar }) => {
         const value = Number(basis_bps)
         // Against a held NAV it is a drift, which has no side.
-        const color = basis === 'drift' ? colors.faint : value < 0 ? colors.down : colors.up
+        const color = basis === 'drift' ? colors.faint : value < 0 ? colors.faintDown : colors.faintUp
         return basis_bps === null ? [] : [{ ...at(timeOf(bar)), value, color }]
       }),
     )
@@ -349,8 +367,12 @@ class Drawing {
     if (seconds === null) return scale.fitContent()
     const indexOf = (time: number) => scale.timeToIndex(time as UTCTimestamp, true) ?? 0
     const [from, to] = [indexOf(this.#newest - seconds), indexOf(this.#newest)]
-    // The labels at the edges of the time need some room.
-    scale.setVisibleLogicalRange({ from: from - 1, to: to + 1 + (to - from) / EDGE_PART })
+    const edge = (to - from) * Math.min(EDGE_PART, LABEL_PX / Math.max(1, scale.width()))
+    const perSecond = (to - from) / seconds
+    // The first label is at a full hour or so. Too near to the edge, it would be cut.
+    const unit = seconds > LABELLED_S ? 3_600 : 300
+    const untilLabel = perSecond * ((unit - ((this.#newest - seconds) % unit)) % unit)
+    scale.setVisibleLogicalRange({ from: from - Math.max(0, edge - untilLabel), to: to + 1 + edge })
   }
 
   #leave(): void {
@@ -383,9 +405,8 @@ class Drawing {
     const colors = {
       ...{ ink: this.#color('--ink'), soft: this.#color('--soft'), line: this.#color('--line'), shade: this.#color('--shade') },
       ...{ up: this.#color('--up'), down: this.#color('--down'), attention: this.#color('--attention') },
-      accent: this.#color('--accent'),
-      ...{ faintUp: this.#color('--up', 0.5), faintDown: this.#color('--down', 0.5), held: this.#color('--attention', 0.12) },
-      faint: this.#color('--soft', 0.6),
+      ...{ faintUp: this.#color('--up', 0.6), faintDown: this.#color('--down', 0.6), held: this.#color('--attention', 0.06) },
+      faint: this.#color('--soft', 0.5),
     }
     if (colors.ink === this.#ink) return colors
     this.#ink = colors.ink
@@ -426,6 +447,11 @@ class Drawing {
     const [red, green, blue, opacity = 255] = pixel.getImageData(0, 0, 1, 1).data
     return `rgba(${red}, ${green}, ${blue}, ${((opacity / 255) * alpha).toFixed(3)})`
   }
+}
+
+/** A wheel scrolls the page. With Ctrl it zooms the chart, and sideways it moves it. */
+function keepForPage(event: WheelEvent): void {
+  if (!event.ctrlKey && !event.metaKey && Math.abs(event.deltaY) >= Math.abs(event.deltaX)) event.stopPropagation()
 }
 
 /** The scale of the premium has its zero, from which it is measured. */

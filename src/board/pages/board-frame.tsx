@@ -33,11 +33,16 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
     if (isInList || next === '') changeView({ search: next })
   }
   const results = text.trim() === '' ? [] : searchSymbols(feed.book.all(), text).slice(0, RESULTS_BOUND)
-  const press = (event: KeyboardEvent) => {
+  const press = (event: KeyboardEvent & { readonly currentTarget: HTMLElement }) => {
     // Enter may also end the choice of a letter.
     if (event.isComposing) return
     const [first] = results
-    if (event.key === 'Escape' && text !== '') set('')
+    const distance = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (distance !== undefined && results.length > 0) {
+      const places = [search.current, ...event.currentTarget.querySelectorAll<HTMLElement>('.results a')]
+      const next = places.findIndex((place) => place?.matches(':focus')) + distance
+      places[Math.max(0, Math.min(places.length - 1, next))]?.focus()
+    } else if (event.key === 'Escape' && text !== '') set('')
     else if (event.key === 'Enter' && first && event.target === search.current) {
       set('')
       search.current?.blur()

@@ -1,7 +1,7 @@
 import type { HourScore, ServiceStatus } from '../../sdk/client/index.ts'
 import type { BoardFeed, Interruption } from '../feed/board-feed.ts'
 import { BackLink } from '../shared/navigation.tsx'
-import { formatBlock, formatCount, formatShare, UNKNOWN } from '../shared/number-text.ts'
+import { formatBlock, formatCount, formatRight, formatShare, UNKNOWN } from '../shared/number-text.ts'
 import { ScrollTable } from '../shared/scroll-table.tsx'
 import { reasonSentence, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
@@ -60,10 +60,7 @@ function healthSentence(feed: BoardFeed, nowMs: number): string {
   const [early, right] = [sum('sealed') + sum('retracted'), sum('sealed')]
   const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
   const ahead = lead == null ? '' : `, half of them ${formatDuration(lead)} or more ahead of their block`
-  const record =
-    early === 0
-      ? 'No early line has been judged yet.'
-      : `${formatShare(right, early)} of ${formatCount(early)} early lines came true${ahead}.`
+  const record = early === 0 ? 'No early line has been judged yet.' : `${formatRight(right, early)} early lines came true${ahead}.`
   const late = sum('late') === 0 ? '' : ` ${formatCount(sum('late'))} more came late.`
   return `${trouble === null ? 'Healthy' : trouble.text}. ${record}${late}`
 }

@@ -43,7 +43,7 @@ export const formatBlock = (number: number | null | undefined): string => (numbe
 
 export function formatMoney(dollars: number): string {
   const size = Math.abs(dollars)
-  const [divisor, unit] = size >= 999_950_000 ? [1e9, ' B'] : size >= 999_950 ? [1e6, ' M'] : size >= 1_000 ? [1e3, ' k'] : [1, '']
+  const [divisor, unit] = size >= 999_950_000 ? [1e9, 'B'] : size >= 999_950 ? [1e6, 'M'] : size >= 1_000 ? [1e3, 'k'] : [1, '']
   const places = unit === '' || size / divisor >= 100 ? 0 : 1
   return `$${(size / divisor).toFixed(places)}${unit}`
 }
@@ -65,6 +65,13 @@ export function formatShare(part: number, whole: number): string {
   const percent = Math.floor((part / whole) * 10_000) / 100
   return `${percent === 100 ? '100' : percent.toFixed(2)} %`
 }
+
+/** A percentage of fewer would look more certain than it is. */
+const FEW = 200
+
+/** Says how many are right, such as `9 of 11` or `99.92 % of 12,345`. */
+export const formatRight = (right: number, all: number): string =>
+  `${all < FEW ? formatCount(right) : formatShare(right, all)} of ${formatCount(all)}`
 
 export const shortHex = (hex: string): string => (hex.length > 13 ? `${hex.slice(0, 6)}…${hex.slice(-4)}` : hex)
 

@@ -55,9 +55,9 @@ export const basisWords = (kind: 'premium' | 'drift', venue: QuoteMessage['venue
   `${kind === 'drift' ? 'against a held NAV' : 'against a fresh NAV'}, with ${venue.currency.symbol} taken as 1 USD`
 
 export const sourceWords: Readonly<Record<Source, string>> = {
-  pendingLogs: 'pre-confirmed logs are pushed by the node',
-  poll: 'pre-confirmed logs are polled',
-  sealed: 'sealed blocks only, nothing is pre-confirmed',
+  pendingLogs: 'the node pushes each line before its block',
+  poll: 'slower: the relay asks the node again and again',
+  sealed: 'only what is in blocks: no line is early',
   down: 'the chain cannot be read',
 }
 

@@ -22,11 +22,12 @@ export function orderSymbols(stocks: readonly StockState[], view: BoardView, day
     .map(({ stock }) => stock)
 }
 
-/** Returns the stocks that match a search. Those whose symbol begins with it are first. */
+/** Returns the stocks that match a search: first those whose symbol begins with it, then those whose name does. */
 export function searchSymbols(stocks: readonly StockState[], text: string): readonly StockState[] {
   const wanted = text.trim().toLowerCase()
-  const begins = ({ symbol }: StockState) => Number(symbol.toLowerCase().startsWith(wanted))
-  return stocks.filter((stock) => matches(stock, wanted)).toSorted((a, b) => begins(b) - begins(a) || compare(a.symbol, b.symbol))
+  const begins = (part: string) => Number(part.toLowerCase().startsWith(wanted))
+  const rank = (stock: StockState) => 2 * begins(stock.symbol) + begins(nameOf(stock))
+  return stocks.filter((stock) => matches(stock, wanted)).toSorted((a, b) => rank(b) - rank(a) || compare(a.symbol, b.symbol))
 }
 
 /** Finds a stock by its address or symbol, in upper or lower case, with or without the `c` at its end. */
@@ -36,10 +37,15 @@ export function findStock(book: Pick<Book, 'get' | 'all'>, name: string): StockS
   return book.get(name) ?? named(wanted) ?? named(`${wanted}c`) ?? (wanted.endsWith('c') ? named(wanted.slice(0, -1)) : undefined)
 }
 
-const matches = (stock: StockState, wanted: string): boolean =>
-  [stock.symbol, stock.address, nameOf(stock), stock.token.isin].some(
-    (text) => typeof text === 'string' && text.toLowerCase().includes(wanted),
-  )
+/** Length from which a text may be a part of an ISIN. */
+const ISIN_PART = 3
+
+/** A letter or two are in most addresses. */
+function matches(stock: StockState, wanted: string): boolean {
+  const { symbol, address, token } = stock
+  const codes = [wanted.startsWith('0x') && address, wanted.length >= ISIN_PART && token.isin]
+  return [symbol, nameOf(stock), ...codes].some((text) => typeof text === 'string' && text.toLowerCase().includes(wanted))
+}
 
 type Value = number | string | null
 const numberOf = (text: string | null | undefined): number | null => (text == null ? null : Number(text))

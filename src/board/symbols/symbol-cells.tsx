@@ -126,23 +126,26 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
   )
 }
 
-/** Basis points from which a premium has a colour and an arrow. */
+/** Basis points from which a premium has a colour and an arrow, if the fee of the pool is not more. */
 const NEWS_BPS = 5
 
 /** Shows the direction by a sign and an arrow, for readers who do not see colours. */
 export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
   const basis = premium(stock)
   if (!stock.quote || !basis) return <EmptyCell field="basis" words="no premium" />
-  // A few basis points are the spread of a pool, and no news.
-  const size = Math.abs(Number(basis.bps)) < NEWS_BPS ? 0 : Number(basis.bps)
+  // Within its fee, a premium stays in a pool without a trade that mends it.
+  const least = Math.max(NEWS_BPS, Number(stock.quote.venue.fee_bps))
+  const size = Math.abs(Number(basis.bps)) < least ? 0 : Number(basis.bps)
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
   const title = basisWords(basis.kind, stock.quote.venue)
   return (
     <Cell field="basis" kind={basis.kind} title={title} words={basisSide(basis)} look={basis.kind === 'drift' ? 'held' : side}>
+      {arrow && (
+        <i class="arrow" aria-hidden="true">
+          {arrow}
+        </i>
+      )}
       {formatBps(basis.bps)}
-      <i class="arrow" aria-hidden="true">
-        {arrow}
-      </i>
     </Cell>
   )
 }

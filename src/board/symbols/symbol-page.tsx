@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { premium, type Update } from '../../sdk/client/index.ts'
 import type { ChartProps } from '../chart/candle-chart.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
+import type { DayFigures } from '../feed/day-bars.ts'
 import { useHistory } from '../feed/symbol-history.ts'
 import type { AlertState } from '../feed/use-alerts.ts'
 import { CopyButton } from '../shared/copy-button.tsx'
@@ -16,9 +17,9 @@ import { multiplierText, nameOf, scheduledText, warningsText } from '../shared/s
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import { isFolded, type TapeLine } from '../tape/tape-lines.ts'
-import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
+import { lineRemark, lineText, phaseWords, stageOf } from '../tape/tape-texts.ts'
 import { AlertPanel } from './alert-panel.tsx'
-import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
+import { BasisCell, ChangeCell, NavCell, QuoteCell, type StockProps, SupplyCell, VolumeCell } from './symbol-cells.tsx'
 
 type PageProps = StockProps & {
   readonly feed: BoardFeed
@@ -32,16 +33,16 @@ export function SymbolPage({ stock, feed, order, nowMs, alertState }: PageProps)
   const basis = premium(stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
-      <SymbolHead {...{ stock, nowMs, order }} lostMs={feed.lostMs} />
+      <SymbolHead {...{ stock, nowMs, order }} lostMs={feed.lostMs} day={feed.day.of(stock, nowMs)} />
       <LazyChart {...{ stock, feed, readings, events, nowMs }} />
-      <AlertPanel stock={stock} state={alertState} />
+      <Pools stock={stock} />
       <p class="note">
         {basis && stock.quote
           ? `${basis.kind === 'drift' ? 'Drift' : 'Premium'} ${basisWords(basis.kind, stock.quote.venue)}.`
           : 'Without a NAV or a price there is no premium.'}{' '}
         Neither the price of a pool nor the NAV is one at which you are sure to trade.
       </p>
-      <Pools stock={stock} />
+      <AlertPanel stock={stock} state={alertState} />
       <Timeline stock={stock} events={events} nowMs={nowMs} />
       <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
@@ -72,16 +73,18 @@ function LazyChart(props: ChartProps) {
   return <p class="chart cursor-text">{chart === 'failed' ? failure : 'Loading the candles …'}</p>
 }
 
-type FigureProps = StockProps & Pick<BoardFeed, 'lostMs'>
+type FigureProps = StockProps & Pick<BoardFeed, 'lostMs'> & { readonly day: DayFigures }
 
 const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProps>])[] = [
   ['Price, deepest pool', QuoteCell],
   ['NAV', NavCell],
   ['Premium bps', BasisCell],
+  ['Change', ChangeCell],
+  ['Volume 24 h', VolumeCell],
   ['Supply', SupplyCell],
 ]
 
-function SymbolHead({ stock, nowMs, order, lostMs }: FigureProps & Pick<PageProps, 'order'>) {
+function SymbolHead({ stock, nowMs, order, lostMs, day }: FigureProps & Pick<PageProps, 'order'>) {
   const at = order.indexOf(stock.symbol)
   const [before, after] = [order[at - 1], at === -1 ? undefined : order[at + 1]]
   const { isin } = stock.token
@@ -97,16 +100,8 @@ function SymbolHead({ stock, nowMs, order, lostMs }: FigureProps & Pick<PageProp
           <CopyButton label="Embed: copy an iframe for a page of your own" text={() => embedCode(stock.symbol)}>
             embed
           </CopyButton>
-          {before !== undefined && (
-            <PageLink page={{ name: 'symbol', symbol: before }} class="next">
-              ‹ {before}
-            </PageLink>
-          )}
-          {after !== undefined && (
-            <PageLink page={{ name: 'symbol', symbol: after }} class={before === undefined ? 'next' : ''}>
-              {after} ›
-            </PageLink>
-          )}
+          {before !== undefined && <PageLink page={{ name: 'symbol', symbol: before }}>‹ {before}</PageLink>}
+          {after !== undefined && <PageLink page={{ name: 'symbol', symbol: after }}>{after} ›</PageLink>}
         </p>
         <h1>
           <b dir="auto">{stock.symbol}</b> <span dir="auto">{nameOf(stock)}</span>
@@ -122,7 +117,7 @@ function SymbolHead({ stock, nowMs, order, lostMs }: FigureProps & Pick<PageProp
         {figures.map(([title, Cell]) => (
           <div class="number" key={title}>
             <h2>{title}</h2>
-            <Cell {...{ stock, nowMs, lostMs }} />
+            <Cell {...{ stock, nowMs, lostMs, day }} />
           </div>
         ))}
       </section>
@@ -182,7 +177,8 @@ function Timeline({ stock, events, nowMs }: StockProps & { readonly events: read
         )}
         {past.slice(0, SHOWN).map((update) => (
           <li key={update.id}>
-            <time dateTime={update.time}>{formatMoment(update.time, nowMs)}</time> <b>{update.type}</b> {eventWords(update)}
+            <time dateTime={update.time}>{formatMoment(update.time, nowMs)}</time>{' '}
+            <b>{update.type === 'multiplier' ? 'shares per token' : update.type}</b> {eventWords(update)}
           </li>
         ))}
         {scheduled === null && past.length === 0 && <li class="faint">None on the tape.</li>}
@@ -197,7 +193,7 @@ const isAction = (update: Update): boolean =>
 
 function eventWords(update: Update): string {
   if (update.type === 'multiplier')
-    return `${update.phase}: ${update.previous === null ? '' : `×${update.previous} → `}×${update.multiplier ?? UNKNOWN}`
+    return `${phaseWords[update.phase]}: ${update.previous === null ? '' : `×${update.previous} → `}×${update.multiplier ?? UNKNOWN}`
   if (update.type === 'pause') return `${update.features.join(', ').toLowerCase()} ${update.change}`
   return update.type === 'action' ? update.description || update.action_id : ''
 }
@@ -206,7 +202,11 @@ function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockPr
   const [isLargest, setLargest] = useState(false)
   const own = lines.all.filter(
     ({ content, ...line }) =>
-      content.type !== 'gap' && content.address === address && 'shares' in content && 'key' in content && !isFolded({ content, ...line }),
+      content.type !== 'gap' &&
+      content.address === address &&
+      'shares' in content &&
+      'key' in content &&
+      !isFolded({ content, ...line }),
   )
   const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
   const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)

@@ -141,7 +141,7 @@ export function RefusedCard({ feed: { filter, failure, needsKey } }: Pick<Symbol
   return (
     <section class="card" aria-label="Refused">
       <h2>{needsKey ? 'This relay asks for a key' : 'The relay refuses this selection'}</h2>
-      <p>{failure}</p>
+      <p>{needsKey ? 'Paste the key that you have from the operator of this relay.' : failure}</p>
       {needsKey ? (
         <form onSubmit={useKey}>
           <label>
@@ -158,6 +158,7 @@ export function RefusedCard({ feed: { filter, failure, needsKey } }: Pick<Symbol
           </button>
         )
       )}
+      {needsKey && <p class="faint">For programs: {failure}</p>}
       {isForgotten && <p class="attention">The browser keeps nothing for this page: open it with #key= and the key instead.</p>}
     </section>
   )

@@ -39,6 +39,17 @@ export function FilterChips({ filter, onMore }: Pick<FilterProps, 'filter'> & { 
   )
 }
 
+/** Least values that are proposed. */
+const AMOUNTS = ['1k', '10k', '100k']
+
+const groupedTypes: readonly (readonly [name: string, types: readonly string[]])[] = [
+  ['Moves', ['trade', 'transfer', 'mint', 'burn', 'seize', 'approval']],
+  ['Company', ['multiplier', 'pause', 'action', 'token', 'session']],
+  ['Readings', ['nav', 'quote', 'bar', 'venue']],
+]
+const isGrouped = (type: string): boolean => groupedTypes.some(([, types]) => types.includes(type))
+const typeGroups = [...groupedTypes, ['Relay', lineTypes.filter((type) => !isGrouped(type))]] as const
+
 /** Limit of the relay on the addresses of a filter. */
 const ACCOUNTS_BOUND = 20
 const listOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
@@ -76,13 +87,31 @@ export function FilterForm({ filter, onChange }: FilterProps) {
       {field('symbols', 'Symbols', 'all')}
       {field('minValue', 'Minimum value (USD)', 'any')}
       {field('account', 'Addresses', 'from or to 0x…')}
+      <p class="wide amounts">
+        {AMOUNTS.map((amount) => (
+          <button
+            type="button"
+            class="chip"
+            key={amount}
+            aria-pressed={minValue === amount}
+            onClick={() => set({ minValue: amount })}
+          >
+            ≥ ${amount}
+          </button>
+        ))}
+      </p>
       <fieldset class="wide">
-        <legend>Types</legend>
-        {lineTypes.map((type) => (
-          <label key={type} class="check">
-            <input type="checkbox" checked={types.includes(type)} onChange={() => set({ types: toggled(types, type) })} />
-            {type}
-          </label>
+        <legend>Types (none ticked: all)</legend>
+        {typeGroups.map(([name, group]) => (
+          <p class="types" key={name}>
+            <small class="faint">{name}</small>
+            {group.map((type) => (
+              <label key={type} class="check">
+                <input type="checkbox" checked={types.includes(type)} onChange={() => set({ types: toggled(types, type) })} />
+                {type}
+              </label>
+            ))}
+          </p>
         ))}
       </fieldset>
       <p class="filter-actions wide">
@@ -92,7 +121,7 @@ export function FilterForm({ filter, onChange }: FilterProps) {
         <button type="button" onClick={clear}>
           Clear
         </button>
-        <span role="status">{mistake ?? 'The relay applies it: less is sent.'}</span>
+        <span role="status">{mistake ?? 'Filtered on the server.'}</span>
       </p>
     </form>
   )

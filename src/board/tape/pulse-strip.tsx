@@ -3,7 +3,7 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import type { AlertState } from '../feed/use-alerts.ts'
 import type { BoardRoute } from '../shared/board-route.ts'
 import { PageLink } from '../shared/navigation.tsx'
-import { formatShare } from '../shared/number-text.ts'
+import { formatRight } from '../shared/number-text.ts'
 import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment, zoneName } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
@@ -85,7 +85,9 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   const session = feed.book.all()[0]?.session
   if (!session) return <p class="strip-session" />
   const { market, ends_at } = session
-  const next = ends_at === null ? '' : ` until ${formatMoment(ends_at, nowMs)} ${zoneName(ends_at)}`
+  const end = ends_at === null ? '' : `${formatMoment(ends_at, nowMs)} ${zoneName(ends_at)}`
+  // After a closed market there may be a session at night, and not the open.
+  const next = end && (session.state === 'closed' ? ` · next session from ${end}` : ` until ${end}`)
   return (
     <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
       {marketNames[market] ?? market} {sessionWords(session)}
@@ -101,7 +103,7 @@ function scoreText(status: ServiceStatus | null): string {
   const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
   if (sealed + retracted === 0) return ''
   const ahead = lead == null ? '' : `, ${formatDuration(lead)} ahead of the block`
-  return `Last ${hours.length} h: ${formatShare(sealed, sealed + retracted)} of early lines were sealed${ahead}`
+  return `Last ${hours.length} h: ${formatRight(sealed, sealed + retracted)} early lines came true${ahead}`
 }
 
 type Trouble = {
@@ -146,8 +148,8 @@ function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | n
   const since = status?.started_at ? ` since ${formatMoment(status.started_at, nowMs)}` : ''
   if (source === 'down')
     return { level: 'bad', text: `Source down${since}${reason}. Nothing new arrives; history and NAV still work` }
-  if (source === 'poll') return { level: 'fair', text: `Polling instead of pushing${since}${reason}. Lines may come late` }
-  return source === 'sealed' ? { level: 'fair', text: `Only sealed blocks${since}${reason}` } : null
+  if (source === 'poll') return { level: 'fair', text: `Slower than usual${since}${reason}. Lines may come late` }
+  return source === 'sealed' ? { level: 'fair', text: `No early lines${since}${reason}. Each comes with its block` } : null
 }
 
 function gapTrouble(feed: BoardFeed, nowMs: number): Trouble | null {

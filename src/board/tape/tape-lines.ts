@@ -144,14 +144,16 @@ export class TapeLines {
     if ((content.type !== 'trade' && content.type !== 'transfer') || !content.tx) return
     const { tx, address, raw } = content
     const wanted = content.type === 'trade' ? 'transfer' : 'trade'
-    const other = this.#lines.slice(-PAIR_LINES_BOUND).findLast(
-      (line) =>
-        line.content.type === wanted &&
-        !line.isPaired &&
-        line.content.tx?.hash === tx.hash &&
-        line.content.address === address &&
-        line.content.raw === raw,
-    )
+    const other = this.#lines
+      .slice(-PAIR_LINES_BOUND)
+      .findLast(
+        (line) =>
+          line.content.type === wanted &&
+          !line.isPaired &&
+          line.content.tx?.hash === tx.hash &&
+          line.content.address === address &&
+          line.content.raw === raw,
+      )
     if (other) for (const half of [id, other.id]) this.#change(half, (line) => ({ ...line, isPaired: true }))
   }
 

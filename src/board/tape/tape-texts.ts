@@ -42,15 +42,18 @@ export function lineText({ content }: TapeLine): LineText {
     case 'multiplier':
       return {
         ...base,
+        type: 'shares per token',
         figure: content.multiplier === null ? UNKNOWN : factorText(content.multiplier),
-        detail: content.previous === null ? content.phase : `${content.phase}, was ${factorText(content.previous)}`,
+        detail: [phaseWords[content.phase], content.previous !== null && `was ${factorText(content.previous)}`]
+          .filter(Boolean)
+          .join(', '),
       }
     case 'pause':
       return { ...base, type: content.change, detail: content.features.join(', ').toLowerCase() }
     case 'action':
       return { ...base, detail: content.description || content.action_id }
     case 'token':
-      return { ...base, detail: [content.change, content.changed.join(', ')].filter(Boolean).join(': ') }
+      return { ...base, detail: [content.change, content.changed.join(', ').replaceAll('_', ' ')].filter(Boolean).join(': ') }
     case 'nav':
       return { ...base, figure: formatDecimal(content.nav.price, 2), detail: content.nav.state }
     case 'quote':
@@ -75,6 +78,8 @@ export function lineText({ content }: TapeLine): LineText {
       return { ...base, detail: gapWords[content.reason] }
   }
 }
+
+export const phaseWords = { scheduled: 'scheduled', effective: 'in effect', cancelled: 'cancelled' } as const
 
 export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap' }>['reason'], string>> = {
   expired: 'messages are missing here: the relay had deleted them',
