@@ -369,10 +369,10 @@ class Drawing {
     const [from, to] = [indexOf(this.#newest - seconds), indexOf(this.#newest)]
     const edge = (to - from) * Math.min(EDGE_PART, LABEL_PX / Math.max(1, scale.width()))
     const perSecond = (to - from) / seconds
-    // The first label is at a full hour or so. Too near to the edge, it would be cut.
+    // The first label is at a full hour or so, or at the first candle. Too near to the edge, it would be cut.
     const unit = seconds > LABELLED_S ? 3_600 : 300
     const untilLabel = perSecond * ((unit - ((this.#newest - seconds) % unit)) % unit)
-    scale.setVisibleLogicalRange({ from: from - Math.max(0, edge - untilLabel), to: to + 1 + edge })
+    scale.setVisibleLogicalRange({ from: from <= edge ? -edge : from - Math.max(0, edge - untilLabel), to: to + 1 + edge })
   }
 
   #leave(): void {

@@ -53,6 +53,8 @@ export class BoardFeed {
   readonly book: Book
   readonly lines = new TapeLines()
   readonly day: DayBars
+  /** Whether the bars of the day were read, or could not be. */
+  isDayAsked = false
   readonly openedMs = Date.now()
   state: StreamState | null = null
   status: ServiceStatus | null = null
@@ -233,6 +235,7 @@ export class BoardFeed {
     while (!signal.aborted) {
       const stocks = this.book.all()
       await this.day.refresh(stocks.length, stocks[0]?.session?.closed_at ?? null).catch(() => {})
+      this.isDayAsked = true
       this.#notify()
       await new Promise((resolve) => setTimeout(resolve, this.day.intervalMs))
     }

@@ -43,14 +43,14 @@ export function parseRoute(hash: string): BoardRoute {
   const parameters = new URLSearchParams(query)
   const text = (name: string) => parameters.get(name) ?? ''
   const list = (name: string) => text(name).split(',').filter(Boolean)
-  const sort = text('sort').replace(/^-/, '')
+  const sort = sortKeys.find((key) => key === text('sort').replace(/^-/, ''))
   return {
     page: pageOf(path),
     filter: { symbols: list('symbols'), types: list('types'), minValue: text('min_value'), account: list('account') },
     view: {
       layout: text('layout') === 'tiles' ? 'tiles' : 'table',
-      sort: sortKeys.find((key) => key === sort) ?? 'symbol',
-      isDescending: text('sort').startsWith('-'),
+      sort: sort ?? 'volume',
+      isDescending: sort === undefined || text('sort').startsWith('-'),
       search: text('search'),
       pins: list('pins'),
       isWall: parameters.has('wall'),
@@ -83,7 +83,7 @@ export function formatRoute({ page, filter, view }: BoardRoute): string {
   const query = [
     ...filterParameters(filter),
     ...given('layout', view.layout === 'tiles' ? 'tiles' : ''),
-    ...given('sort', view.sort === 'symbol' && !view.isDescending ? '' : `${view.isDescending ? '-' : ''}${view.sort}`),
+    ...given('sort', view.sort === 'volume' && view.isDescending ? '' : `${view.isDescending ? '-' : ''}${view.sort}`),
     ...given('search', view.search),
     ...given('pins', view.pins.join()),
     ...(view.isWall ? ['wall'] : []),

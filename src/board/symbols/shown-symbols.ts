@@ -58,7 +58,8 @@ const readers: Readonly<Record<SortKey, (stock: StockState, day: Figures, nowMs:
   quote: ({ quote }) => numberOf(quote?.price),
   basis: (stock) => numberOf(premium(stock)?.bps),
   change: (stock, day, nowMs) => day.of(stock, nowMs).change?.percent ?? null,
-  volume: (stock, day, nowMs) => day.of(stock, nowMs).volume,
+  // Without a trade there is no volume to sort by.
+  volume: (stock, day, nowMs) => day.of(stock, nowMs).volume || null,
 }
 
 function compare(a: Value, b: Value): number {

@@ -199,7 +199,8 @@ function eventWords(update: Update): string {
 }
 
 function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockProps & { readonly feed: BoardFeed }) {
-  const [isLargest, setLargest] = useState(false)
+  // Beside the tape, the last ones are on the screen already.
+  const [isLargest, setLargest] = useState(() => matchMedia('(min-width: 900px)').matches)
   const own = lines.all.filter(
     ({ content, ...line }) =>
       content.type !== 'gap' &&

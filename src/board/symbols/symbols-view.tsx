@@ -14,6 +14,8 @@ import { orderSymbols, wallPageOf } from './shown-symbols.ts'
 import { BasisCell, ChangeCell, NameCell, NavCell, QuoteCell, type StockProps, VolumeCell } from './symbol-cells.tsx'
 import { symbolsCsv } from './symbols-csv.ts'
 
+/** Time for which the list waits for the bars of the day. */
+const DAY_PATIENCE_MS = 2_000
 /** Limit on the symbols drawn; a search finds the others. */
 const SHOWN_BOUND = 300
 
@@ -47,16 +49,19 @@ export function SymbolsView(props: SymbolsProps) {
   const { feed, view, nowMs, selected } = props
   const all = feed.book.all()
   // Rows change places at most once a second, so that a reader can follow and a long list is rarely sorted.
-  const order = useMemo(
+  const sorted = useMemo(
     () => orderSymbols(all, view, feed.day, nowMs).map(({ address }) => address),
-    [feed, view, nowMs, all.length],
+    [feed, view, nowMs, all.length, feed.isDayAsked],
   )
+  const { order, ...pointer } = useStill(sorted, view)
   const list = useRef<HTMLDivElement>(null)
   // The list has a height only from the second drawing on.
   const page = view.isWall ? wallPageOf(order.length, list.current?.parentElement?.clientHeight ?? 0, nowMs) : null
   const states = new Map(all.map((stock) => [stock.address, stock]))
   const shown = order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND).flatMap((address) => states.get(address) ?? [])
-  if (shown.length === 0) return <EmptySymbols {...props} />
+  // Until the day is read, rows would change places at once.
+  const isSorted = feed.isDayAsked || Date.now() - feed.openedMs > DAY_PATIENCE_MS
+  if (shown.length === 0 || !isSorted) return <EmptySymbols {...props} />
   const days = shown.map((stock) => ({ stock, day: feed.day.of(stock, nowMs) }))
   const scale = scaleOf(days.map(({ day }) => day))
   const rows = days.map(({ stock, day }) => (
@@ -69,7 +74,7 @@ export function SymbolsView(props: SymbolsProps) {
   ))
   const rest = page ? 0 : order.length - shown.length
   return (
-    <div class={`symbols ${view.layout}`} ref={list}>
+    <div class={`symbols ${view.layout}`} ref={list} {...pointer}>
       {view.layout === 'table' ? (
         <table>
           <SymbolHeads {...props} />
@@ -93,6 +98,21 @@ export function SymbolsView(props: SymbolsProps) {
   )
 }
 
+/** Keeps the order of rows of the same view while the pointer is over them: a click must not hit another row. */
+function useStill(sorted: readonly string[], view: BoardView) {
+  const isOver = useRef(false)
+  const kept = useRef({ sorted, view })
+  const isSame = kept.current.view === view && kept.current.sorted.length === sorted.length
+  if (!isOver.current || !isSame) kept.current = { sorted, view }
+  const onPointerEnter = ({ pointerType }: PointerEvent) => {
+    isOver.current = pointerType === 'mouse'
+  }
+  const onPointerLeave = () => {
+    isOver.current = false
+  }
+  return { order: kept.current.sorted, onPointerEnter, onPointerLeave }
+}
+
 const SKELETON_ROWS = 6
 
 function EmptySymbols(props: SymbolsProps) {
@@ -108,7 +128,7 @@ function EmptySymbols(props: SymbolsProps) {
     )
   if (feed.status?.reason === 'no_list')
     return <p class="empty">The token list has not been read yet. The symbols appear when it is.</p>
-  if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
+  if (feed.state?.phase === 'live' && feed.book.all().length === 0) return <p class="empty">The token list has no symbols.</p>
   if (feed.failure !== null) return <RefusedCard feed={feed} />
   return (
     <div class="symbols table skeleton" aria-busy="true">

@@ -87,10 +87,11 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   const { market, ends_at } = session
   const end = ends_at === null ? '' : `${formatMoment(ends_at, nowMs)} ${zoneName(ends_at)}`
   // After a closed market there may be a session at night, and not the open.
-  const next = end && (session.state === 'closed' ? ` · next session from ${end}` : ` until ${end}`)
+  const next = end && (session.state === 'closed' ? ` · next session ${end}` : ` until ${end}`)
   return (
     <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
-      {marketNames[market] ?? market} {sessionWords(session)}
+      {marketNames[market] ?? market} {sessionWords({ ...session, reason: null })}
+      {session.reason !== null && <span class="wide-word"> ({session.reason})</span>}
       {next}
     </p>
   )

@@ -222,7 +222,7 @@ describe('the URL', () => {
   })
 
   it.each(['', '#', '#/', '#/?sort=nothing&layout=x&wall=%', '#/%E0%A4%A'])('shows something for %o', (hash) => {
-    expect(parseRoute(hash).view.sort).toBe('symbol')
+    expect(parseRoute(hash).view).toMatchObject({ sort: 'volume', isDescending: true })
   })
 })
 
