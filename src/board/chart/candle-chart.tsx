@@ -20,6 +20,7 @@ import { barIntervals } from '../../sdk/generated/bar-intervals.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
 import { formatBps, formatMoney, formatPrice, UNKNOWN } from '../shared/number-text.ts'
+import { newsBpsOf } from '../shared/stock-texts.ts'
 import { formatMoment } from '../shared/time-text.ts'
 import { barsCsv, chartSentence, marksOf, navPoints, navSteps, premiumTitle, type Shade, shadesOf, stepsOf } from './chart-data.ts'
 
@@ -38,6 +39,8 @@ type ChartData = {
   readonly times: readonly number[]
   readonly shades: ReturnType<typeof shadesOf>
   readonly marks: ReturnType<typeof marksOf>
+  /** Basis points from which a premium has a colour. */
+  readonly newsBps: number
 }
 type Pointed = { readonly bar: Bar | undefined; readonly time: number }
 
@@ -64,12 +67,14 @@ const ranges = {
 type Range = keyof typeof ranges
 const rangeNames = Object.keys(ranges) as readonly Range[]
 /** The last choice of the reader, for the next symbol. */
-let chosen: { readonly interval: CandleLength; readonly range: Range } = { interval: '5m', range: '6h' }
+let chosen: { readonly interval: CandleLength; readonly range: Range } | null = null
+/** A phone has no room for as many candles. */
+const firstChoice = () => ({ interval: matchMedia('(max-width: 719px)').matches ? '15m' : '5m', range: '6h' }) as const
 
 /** Candles of the trades with the NAV over them; below, the volume and how far the price is from the NAV. */
 export function CandleChart(props: ChartProps) {
-  const [{ interval, range }, setShown] = useState(chosen)
-  const show = (next: typeof chosen) => {
+  const [{ interval, range }, setShown] = useState(chosen ?? firstChoice)
+  const show = (next: NonNullable<typeof chosen>) => {
     chosen = next
     setShown(next)
   }
@@ -80,7 +85,7 @@ export function CandleChart(props: ChartProps) {
   const navs = navPoints(bars, readings, { nav: stock.nav, seconds: nowMs / 1_000 }, step)
   const known = [...bars.map(timeOf), ...navs.map(({ time }) => time)]
   const times = known.length === 0 ? [] : stepsOf(Math.min(...known), Math.max(...known), step, BARS_BOUND)
-  const data = { bars, navs, times, shades: shadesOf(times, navs, events), marks: marksOf(events, step) }
+  const data = { bars, navs, times, shades: shadesOf(times, navs, events), marks: marksOf(events, step), newsBps: newsBpsOf(stock) }
   return (
     <section class="chart-panel" aria-label="Price, NAV, volume and premium">
       <div class="chart-head">
@@ -273,7 +278,9 @@ class Drawing {
     })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
     // The candles are drawn over the line. With steps it would look like hollow candles.
-    this.#nav = this.#chart.addSeries(LineSeries, { lineWidth: 2, priceLineVisible: false, crosshairMarkerVisible: false })
+    this.#nav = this.#chart.addSeries(LineSeries, {
+      ...{ lineWidth: 1, priceLineVisible: false, crosshairMarkerVisible: false, title: 'NAV' },
+    })
     this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
     this.#volume = this.#chart.addSeries(
       HistogramSeries,
@@ -297,7 +304,7 @@ class Drawing {
     this.#chart.subscribeCrosshairMove(({ time }) => onPoint(typeof time === 'number' ? time : null))
   }
 
-  draw({ bars, navs, times, shades, marks }: ChartData): void {
+  draw({ bars, navs, times, shades, marks, newsBps }: ChartData): void {
     const colors = this.#paint()
     const at = (time: number) => ({ time: time as UTCTimestamp })
     const first = Number(bars.at(-1)?.close ?? navs.at(-1)?.value ?? 1)
@@ -334,7 +341,7 @@ class Drawing {
       bars.flatMap(({ basis_bps, basis, ...bar }) => {
         const value = Number(basis_bps)
         // Against a held NAV it is a drift, which has no side.
-        const color = basis === 'drift' ? colors.faint : value < 0 ? colors.faintDown : colors.faintUp
+        const color = basis === 'drift' || Math.abs(value) < newsBps ? colors.faint : value < 0 ? colors.faintDown : colors.faintUp
         return basis_bps === null ? [] : [{ ...at(timeOf(bar)), value, color }]
       }),
     )
@@ -348,9 +355,9 @@ class Drawing {
         color: colors.attention,
       })),
     )
-    const fontSize = FONT_PX * this.#zoom
+    const font = { fontSize: FONT_PX * this.#zoom, fontFamily: getComputedStyle(this.#element).fontFamily }
     for (const [index, text] of ['', 'Volume', premiumTitle(bars)].entries())
-      this.#titles[index]?.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: colors.soft, fontSize }] })
+      this.#titles[index]?.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: colors.soft, ...font }] })
     const newest = Math.max(...[...bars.slice(-1).map(timeOf), ...navs.slice(-1).map(({ time }) => time)], 0)
     const count = bars.length + navs.length
     const isLonger = newest !== this.#newest || count !== this.#count
@@ -422,7 +429,7 @@ class Drawing {
         tickMarkFormatter: (time: Time) => localTime(Number(time)),
       },
       rightPriceScale: { borderColor: colors.line, entireTextOnly: true },
-      crosshair: { mode: CrosshairMode.Normal, horzLine: { visible: false, labelVisible: false } },
+      crosshair: { mode: CrosshairMode.Normal },
       localization: { timeFormatter: (time: Time) => localTime(Number(time)) },
     })
     const { up, down } = colors
@@ -454,12 +461,15 @@ function keepForPage(event: WheelEvent): void {
   if (!event.ctrlKey && !event.metaKey && Math.abs(event.deltaY) >= Math.abs(event.deltaX)) event.stopPropagation()
 }
 
+/** Least scale of the premium to both sides: a few basis points must not look like many. */
+const LEAST_BPS = 10
+
 /** The scale of the premium has its zero, from which it is measured. */
 function withZero(scale: () => AutoscaleInfo | null): AutoscaleInfo | null {
   const info = scale()
   if (!info?.priceRange) return info
   const { minValue, maxValue } = info.priceRange
-  return { ...info, priceRange: { minValue: Math.min(0, minValue), maxValue: Math.max(0, maxValue) } }
+  return { ...info, priceRange: { minValue: Math.min(-LEAST_BPS, minValue), maxValue: Math.max(LEAST_BPS, maxValue) } }
 }
 
 const isUp = ({ open, close }: Bar): boolean => Number(close) >= Number(open)

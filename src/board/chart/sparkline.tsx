@@ -23,7 +23,7 @@ export type SparkScale = { readonly maxChange: number; readonly fromMs: number }
 
 export const scaleOf = (days: readonly Closes[]): SparkScale => ({
   maxChange: Math.max(LEAST_SCALE, ...days.flatMap((day) => day.closes.map(({ price }) => Math.abs(price / baseOf(day) - 1)))),
-  fromMs: Math.min(...days.flatMap(({ closes }) => closes.slice(0, 1).map(({ atMs }) => atMs))),
+  fromMs: Math.min(...days.flatMap(({ closes }) => closes.slice(0, 1).map(({ atMs }) => atMs - LEAST_WIDTH_MS))),
 })
 
 /** Draws the closes of a day. The line in the middle is the price from which the change is measured. */
@@ -36,7 +36,10 @@ export const Sparkline = memo(({ closes, change, maxChange, fromMs, isOld }: Spa
   const x = (atMs: number) => WIDTH - PAD - ((untilMs - atMs) / Math.max(LEAST_WIDTH_MS, untilMs - fromMs)) * (WIDTH - 2 * PAD)
   const y = (price: number) => HEIGHT / 2 - ((price / base - 1) / maxChange) * (HEIGHT / 2 - PAD)
   const side = isOld || change === null || Math.abs(change.percent) < FLAT_PERCENT ? '' : change.percent > 0 ? 'up' : 'down'
-  const line = closes.map(({ atMs, price }) => `${x(atMs).toFixed(1)} ${y(price).toFixed(1)}`).join('L')
+  // The change begins at its base, so the line does too.
+  const begin =
+    change && closes[0] && change.sinceMs <= closes[0].atMs ? [{ atMs: Math.max(fromMs, change.sinceMs), price: base }] : []
+  const line = [...begin, ...closes].map(({ atMs, price }) => `${x(atMs).toFixed(1)} ${y(price).toFixed(1)}`).join('L')
   return (
     <svg class="spark" viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">
       {closes.length > 1 && <path class="spark-zero" d={`M${PAD} ${HEIGHT / 2}H${WIDTH - PAD}`} />}

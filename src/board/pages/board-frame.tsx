@@ -159,7 +159,7 @@ export const Notes = () => (
       A symbol in this list does not imply that it can be traded, or that you may trade it. NAV is a reference value, not a price.
     </p>
     <p>
-      <PageLink page={{ name: 'health' }}>Health</PageLink> · <PageLink page={{ name: 'play' }}>Try the feed</PageLink> ·{' '}
+      <PageLink page={{ name: 'health' }}>Health</PageLink> · <PageLink page={{ name: 'play' }}>Connect a bot</PageLink> ·{' '}
       <a href="/docs">Documentation</a>
     </p>
   </footer>

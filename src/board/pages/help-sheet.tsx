@@ -71,7 +71,7 @@ export function HelpSheet({ onClose }: { readonly onClose: () => void }) {
         ))}
       </ul>
       <p>
-        <PageLink page={{ name: 'play' }}>Try the feed</PageLink> · <a href="/docs">Documentation</a> ·{' '}
+        <PageLink page={{ name: 'play' }}>Connect a bot</PageLink> · <a href="/docs">Documentation</a> ·{' '}
         <a href="/docs/contract">The contract</a>
       </p>
     </Sheet>

@@ -19,7 +19,7 @@ export function PlaygroundPage({ feed: { filter, raw } }: { readonly feed: Board
     <article class="play-page">
       <header>
         <BackLink />
-        <h1>Try the feed</h1>
+        <h1>Connect a bot</h1>
         <p class="note">
           Each message is one JSON object, the same over WebSocket, server-sent events and NDJSON.{' '}
           <a href="/docs">All types and parameters</a>

@@ -46,7 +46,7 @@ export const quoteStateWords = (quote: Pick<QuoteMessage, 'state'> | null): stri
 const venueNames: Readonly<Record<QuoteMessage['venue']['kind'], string>> = {
   uniswap_v3: 'v3',
   uniswap_v4: 'v4',
-  slipstream: 'slip',
+  slipstream: 'Slipstream',
 }
 export const venueWords = ({ kind, currency }: QuoteMessage['venue']): string => `${currency.symbol} · ${venueNames[kind]}`
 

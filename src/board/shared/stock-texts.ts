@@ -46,6 +46,13 @@ export function stockSentence(stock: StockState, nowMs: number): string {
   return `${stock.symbol} ${nameOf(stock)}, ${navPart}, ${quotePart}${basisPart}${others.map((text) => `, ${text}`).join('')}`
 }
 
+/** A premium of fewer basis points is no news. */
+const NEWS_BPS = 5
+
+/** Basis points from which a premium is news. Within the fee of its pool, no trade mends it. */
+export const newsBpsOf = ({ quote }: StockState): number =>
+  quote?.venue.fee_bps == null ? Number.POSITIVE_INFINITY : Math.max(NEWS_BPS, Number(quote.venue.fee_bps))
+
 /** Without a price in a pool, the last known one is that of a trade. */
 export const hasPrice = ({ quote }: StockState): boolean => quote?.price != null
 

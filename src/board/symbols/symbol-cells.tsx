@@ -12,11 +12,12 @@ import {
   multiplierText,
   nameOf,
   navAgeText,
+  newsBpsOf,
   pausedText,
   scheduledText,
   warningsText,
 } from '../shared/stock-texts.ts'
-import { formatClock, formatMoment } from '../shared/time-text.ts'
+import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
 
 const isoOf = (ms: number): string => new Date(ms).toISOString()
 
@@ -79,6 +80,9 @@ const EmptyCell = ({ field, words }: Pick<CellProps, 'field' | 'words'>) => (
   </Cell>
 )
 
+/** Only a NAV of this age or less is called fresh. An older one may still be valid. */
+const NEW_MS = 120_000
+
 /** While the connection is broken, a NAV is as it was when it broke. */
 export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, 'lostMs'>) {
   const { nav, session } = stock
@@ -86,8 +90,11 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
   const [words, ...why] = navWords(nav, session && { ...session, reason: null }, nowMs).split(' · ')
   const isFresh = navStateOf(nav) === 'fresh'
   const [state, since] = (words ?? '').split(' since')
-  const freshWords = lostMs === null ? `fresh · ${navAgeText(stock, nowMs)}` : `as of ${formatClock(isoOf(lostMs))}`
-  const title = [nav.price !== null && `${nav.price} USD`, navWords(nav, session, nowMs)].filter(Boolean).join(', ')
+  const age = nav.updated_at === null ? 0 : nowMs - Date.parse(nav.updated_at)
+  const ageWords = age < NEW_MS ? `fresh · ${navAgeText(stock, nowMs)}` : `${navAgeText(stock, nowMs)} old`
+  const freshWords = lostMs === null ? ageWords : `as of ${formatClock(isoOf(lostMs)).slice(0, 5)}`
+  const limit = isFresh && `up to ${formatDuration(nav.stale_after_s * 1_000)} old`
+  const title = [nav.price !== null && `${nav.price} USD`, navWords(nav, session, nowMs), limit].filter(Boolean).join(', ')
   return (
     <Cell
       field="nav"
@@ -115,10 +122,12 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
 export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
   const { price = null, venue, depth } = quote ?? {}
   const isPrice = price !== null && venue !== undefined
-  const words = isPrice ? venueWords(venue) : quoteStateWords(quote)
+  // The currency is left out where it has no room.
+  const [currency = '', kind = ''] = isPrice ? venueWords(venue).split(' · ') : []
+  const words = isPrice ? [<span class="venue-currency">{currency} · </span>, kind] : quoteStateWords(quote)
   const title = isPrice
     ? `${price} ${venue.currency.symbol}, ${venue.kind}, fee ${venue.fee_bps ?? UNKNOWN} bps, depth ${depth ?? UNKNOWN}`
-    : words
+    : quoteStateWords(quote)
   return (
     <Cell field="quote" title={title} words={words} state={isPrice ? 'ok' : 'none'}>
       <Flash value={price}>{formatPrice(price)}</Flash>
@@ -126,16 +135,11 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
   )
 }
 
-/** Basis points from which a premium has a colour and an arrow, if the fee of the pool is not more. */
-const NEWS_BPS = 5
-
 /** Shows the direction by a sign and an arrow, for readers who do not see colours. */
 export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
   const basis = premium(stock)
   if (!stock.quote || !basis) return <EmptyCell field="basis" words="no premium" />
-  // Within its fee, a premium stays in a pool without a trade that mends it.
-  const least = Math.max(NEWS_BPS, Number(stock.quote.venue.fee_bps))
-  const size = Math.abs(Number(basis.bps)) < least ? 0 : Number(basis.bps)
+  const size = Math.abs(Number(basis.bps)) < newsBpsOf(stock) ? 0 : Number(basis.bps)
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
   const title = basisWords(basis.kind, stock.quote.venue)
   return (

@@ -13,7 +13,7 @@ import { formatBlock, formatDecimal, formatMoney, formatPrice, shortHex, UNKNOWN
 import { relayUrl } from '../shared/page-settings.ts'
 import { ScrollTable, TableHead } from '../shared/scroll-table.tsx'
 import { basisWords, type LineStage, quoteStateWords, stageWords, venueWords } from '../shared/state-words.ts'
-import { multiplierText, nameOf, scheduledText, warningsText } from '../shared/stock-texts.ts'
+import { multiplierText, nameOf, pausedText, scheduledText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import { isFolded, type TapeLine } from '../tape/tape-lines.ts'
@@ -33,7 +33,7 @@ export function SymbolPage({ stock, feed, order, nowMs, alertState }: PageProps)
   const basis = premium(stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
-      <SymbolHead {...{ stock, nowMs, order }} lostMs={feed.lostMs} day={feed.day.of(stock, nowMs)} />
+      <SymbolHead {...{ stock, nowMs, order, alertState }} lostMs={feed.lostMs} day={feed.day.of(stock, nowMs)} />
       <LazyChart {...{ stock, feed, readings, events, nowMs }} />
       <Pools stock={stock} />
       <p class="note">
@@ -42,7 +42,6 @@ export function SymbolPage({ stock, feed, order, nowMs, alertState }: PageProps)
           : 'Without a NAV or a price there is no premium.'}{' '}
         Neither the price of a pool nor the NAV is one at which you are sure to trade.
       </p>
-      <AlertPanel stock={stock} state={alertState} />
       <Timeline stock={stock} events={events} nowMs={nowMs} />
       <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
@@ -84,25 +83,34 @@ const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProp
   ['Supply', SupplyCell],
 ]
 
-function SymbolHead({ stock, nowMs, order, lostMs, day }: FigureProps & Pick<PageProps, 'order'>) {
+function SymbolHead({ stock, nowMs, order, lostMs, day, alertState }: FigureProps & Pick<PageProps, 'order' | 'alertState'>) {
   const at = order.indexOf(stock.symbol)
   const [before, after] = [order[at - 1], at === -1 ? undefined : order[at + 1]]
   const { isin } = stock.token
-  const warnings = warningsText(stock)
+  const notices = [warningsText(stock), scheduledText(stock, nowMs), pausedText(stock)].filter((text) => text !== null)
   return (
     <>
       <header>
-        <p class="page-head">
+        <div class="page-head">
           <BackLink />
+          <AlertPanel stock={stock} state={alertState} />
           <CopyButton label="Copy link" text={() => location.href}>
             copy link
           </CopyButton>
           <CopyButton label="Embed: copy an iframe for a page of your own" text={() => embedCode(stock.symbol)}>
             embed
           </CopyButton>
-          {before !== undefined && <PageLink page={{ name: 'symbol', symbol: before }}>‹ {before}</PageLink>}
-          {after !== undefined && <PageLink page={{ name: 'symbol', symbol: after }}>{after} ›</PageLink>}
-        </p>
+          {before !== undefined && (
+            <PageLink page={{ name: 'symbol', symbol: before }} title={before}>
+              ‹<span class="wide-word"> {before}</span>
+            </PageLink>
+          )}
+          {after !== undefined && (
+            <PageLink page={{ name: 'symbol', symbol: after }} title={after}>
+              <span class="wide-word">{after} </span>›
+            </PageLink>
+          )}
+        </div>
         <h1>
           <b dir="auto">{stock.symbol}</b> <span dir="auto">{nameOf(stock)}</span>
         </h1>
@@ -110,7 +118,11 @@ function SymbolHead({ stock, nowMs, order, lostMs, day }: FigureProps & Pick<Pag
           {typeof isin === 'string' && <span>ISIN {isin}</span>}
           <HexLink kind="address" label="contract" hex={stock.address} />
           <span>{multiplierText(stock)}</span>
-          {warnings !== null && <span class="attention">{warnings}</span>}
+          {notices.map((text) => (
+            <span key={text} class="attention">
+              {text}
+            </span>
+          ))}
         </p>
       </header>
       <section class="numbers" aria-label="Value">

@@ -50,15 +50,40 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
     <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stage}</span>} onClose={onClose}>
       {line && <FactSummary line={line} />}
       {failure !== null && <p class="attention">{failure}</p>}
-      {line && <Parties line={line} filter={feed.filter} />}
       {events.length > 0 && <FactLife events={events} />}
+      <dl class="parties">
+        {line && <Parties line={line} filter={feed.filter} />}
+        {tx && (
+          <div>
+            <dt>transaction</dt>
+            <dd>
+              <HexLink kind="tx" label="" hex={tx} />
+            </dd>
+          </div>
+        )}
+        {address && (
+          <div>
+            <dt>token</dt>
+            <dd>
+              <HexLink kind="address" label="" hex={address} />
+            </dd>
+          </div>
+        )}
+        <div>
+          <dt>{isKey(id) ? 'key' : 'position'}</dt>
+          <dd class="key">
+            {id}{' '}
+            <CopyButton label="Copy the key" text={() => id}>
+              copy
+            </CopyButton>
+          </dd>
+        </div>
+      </dl>
       <p class="links">
         {tokenSymbol && <PageLink page={{ name: 'symbol', symbol: tokenSymbol }}>Open {tokenSymbol}</PageLink>}
         <CopyButton label="Copy link" text={() => location.href}>
           copy link
         </CopyButton>
-        {tx && <HexLink kind="tx" label="transaction" hex={tx} />}
-        {address && <HexLink kind="address" label="token" hex={address} />}
       </p>
       {events.map((update) => (
         <details key={update.id} open={!isKey(id)}>
@@ -66,12 +91,6 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
           <CodeBlock text={visibleJson(update, 2)} />
         </details>
       ))}
-      <p class="key">
-        {isKey(id) ? 'Key' : 'Position'} {id}{' '}
-        <CopyButton label="Copy the key" text={() => id}>
-          copy
-        </CopyButton>
-      </p>
     </Sheet>
   )
 }
@@ -107,9 +126,8 @@ function Parties({ line: { content }, filter }: { readonly line: TapeLine; reado
     const hex = given[name]
     return typeof hex === 'string' && !ZERO_ADDRESS.test(hex) ? [{ name, hex }] : []
   })
-  if (parties.length === 0) return null
   return (
-    <dl class="parties">
+    <>
       {parties.map(({ name, hex }) => (
         <div key={name}>
           <dt>{name}</dt>
@@ -121,7 +139,7 @@ function Parties({ line: { content }, filter }: { readonly line: TapeLine; reado
           </dd>
         </div>
       ))}
-    </dl>
+    </>
   )
 }
 

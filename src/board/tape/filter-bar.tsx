@@ -105,12 +105,14 @@ export function FilterForm({ filter, onChange }: FilterProps) {
         {typeGroups.map(([name, group]) => (
           <p class="types" key={name}>
             <small class="faint">{name}</small>
-            {group.map((type) => (
-              <label key={type} class="check">
-                <input type="checkbox" checked={types.includes(type)} onChange={() => set({ types: toggled(types, type) })} />
-                {type}
-              </label>
-            ))}
+            <span>
+              {group.map((type) => (
+                <label key={type} class="check">
+                  <input type="checkbox" checked={types.includes(type)} onChange={() => set({ types: toggled(types, type) })} />
+                  {type}
+                </label>
+              ))}
+            </span>
           </p>
         ))}
       </fieldset>

@@ -7,6 +7,7 @@ import { formatRight } from '../shared/number-text.ts'
 import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment, zoneName } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
+import { gapWords } from './tape-texts.ts'
 
 type StripProps = { readonly feed: BoardFeed; readonly nowMs: number; readonly alertState: AlertState }
 
@@ -41,7 +42,7 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
       <SessionText feed={feed} nowMs={nowMs} />
       <p
         class="strip-score"
-        title="How many of the facts that were published before their block were sealed as they were published"
+        title={`In the last ${status?.score?.length ?? 0} h: how many of the facts that were published before their block were sealed as they were published`}
       >
         {scoreText(status)}
       </p>
@@ -103,8 +104,8 @@ function scoreText(status: ServiceStatus | null): string {
   const [sealed, retracted] = [sum('sealed'), sum('retracted')]
   const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
   if (sealed + retracted === 0) return ''
-  const ahead = lead == null ? '' : `, ${formatDuration(lead)} ahead of the block`
-  return `Last ${hours.length} h: ${formatRight(sealed, sealed + retracted)} early lines came true${ahead}`
+  const ahead = lead == null ? '' : `, ${formatDuration(lead)} ahead`
+  return `${formatRight(sealed, sealed + retracted)} early lines came true${ahead}`
 }
 
 type Trouble = {
@@ -156,7 +157,10 @@ function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | n
 function gapTrouble(feed: BoardFeed, nowMs: number): Trouble | null {
   if (feed.gap === null) return null
   const { id, atMs } = feed.gap
-  const text = `Messages are missing at ${formatMoment(new Date(atMs).toISOString(), nowMs)}: what is known about them`
+  const content = feed.lines.find(id)?.content
+  const isSure = content?.type !== 'gap' || !gapWords[content.reason].includes('may be')
+  const moment = formatMoment(new Date(atMs).toISOString(), nowMs)
+  const text = `Messages ${isSure ? 'are' : 'may be'} missing at ${moment}: see what is known`
   return { level: 'fair', text, page: { name: 'fact', key: id }, dismiss: () => feed.dismissGap() }
 }
 

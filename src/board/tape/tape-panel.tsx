@@ -149,9 +149,9 @@ function SignLine() {
 }
 
 const signNames = [
-  ['preconfirmed', 'not in a block yet'],
-  ['sealed', 'in a block'],
-  ['retracted', 'did not happen'],
+  ['preconfirmed', 'early: no block yet'],
+  ['sealed', 'sealed in a block'],
+  ['retracted', 'retracted: did not happen'],
 ] as const
 
 const TapeTabs = ({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) => (

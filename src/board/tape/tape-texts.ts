@@ -160,12 +160,12 @@ export function shortFigure({ content }: TapeLine): string {
 /** Returns the tint of a line that a reader must not overlook. */
 export function tintOf({ content, retraction }: TapeLine): 'attention' | 'bad' | null {
   const { type } = content
-  if (retraction !== null || type === 'seize') return 'bad'
+  if (retraction !== null) return 'bad'
   // A token that is listed tells its first multiplier, which is no event.
   if (content.type === 'multiplier' && content.previous === null) return null
   if (content.type === 'pause' && content.change === 'unpaused') return null
   const isDelisted = content.type === 'token' && content.change === 'delisted'
-  return isDelisted || ['multiplier', 'pause', 'gap', 'hole'].includes(type) ? 'attention' : null
+  return isDelisted || ['seize', 'multiplier', 'pause', 'gap', 'hole'].includes(type) ? 'attention' : null
 }
 
 /** Values from which a line is printed bold, and below which it is printed soft, in dollars. */

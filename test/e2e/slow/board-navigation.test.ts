@@ -102,9 +102,9 @@ describe('a page', () => {
     await page.locator('[data-tape]').waitFor()
     expect(hashOf(page)).toBe('#/?tab=tape')
     await page.keyboard.press('?')
-    await page.getByRole('link', { name: 'Try the feed' }).first().click()
+    await page.getByRole('link', { name: 'Connect a bot' }).first().click()
     await page.keyboard.press('Escape')
-    await heading(page, 'Try the feed')
+    await heading(page, 'Connect a bot')
     expect(await page.locator('[data-tape]').isVisible()).toBe(false)
   })
 })
@@ -377,8 +377,8 @@ describe('what the relay refuses', () => {
   })
 })
 
-it('a screen of 1,920 pixels: the crosshair is under the pointer', async (test) => {
-  const { page, relay } = await openBoardStack(test, browser, { viewport: { ...wide, width: 1_920 } })
+it('a screen of 2,400 pixels: the crosshair is under the pointer', async (test) => {
+  const { page, relay } = await openBoardStack(test, browser, { viewport: { ...wide, width: 2_400 } })
   const [count, step] = [200, 300]
   const first = Math.floor(Date.now() / 1_000 / step - count) * step
   const nav = { price: '10', updated_at: null, age_s: 0, state: 'missing', stale_after_s: 1, frozen: null }

@@ -181,6 +181,7 @@ describe('before the script runs', () => {
     const before = await places()
     await letGo()
     await waitForLive(page)
+    await page.locator('[data-symbol]').first().waitFor()
     expect(await places()).toEqual(before)
     expect(before).not.toContain(undefined)
   })
