@@ -215,6 +215,16 @@ describe('a partial bar', () => {
     expect(await ingest.publish(sealed(402))).toEqual(['bar r1 1 at 324.90438933 in 140-140 partial pruned'])
   })
 
+  it('was published before such a reorg, and has the hole instead of its blocks', async () => {
+    await play(await openFollowed(), [
+      [sealed(110, [sale(110)]), `${isOne} sealed late, seal trade`],
+      [sealed(400), 'bar r1 1 at 324.90438933 in 110-110'],
+      [replaced(100), ''],
+      [holeEvent(100, 200), 'hole'],
+      [sealed(401), 'bar r2 1 at 324.90438933 in 110-110 partial pruned'],
+    ])
+  })
+
   it('is each one while the node refuses the logs of a pool', async () => {
     const own = (block: number) => ({ filters: [ofTokens, ofManager], block })
     const ingest = await openWith(managedPool, received(APPLE as Hex), readOf(managedPool, reading(324.9)))
