@@ -10,7 +10,9 @@ import {
   type IChartApi,
   type ISeriesMarkersPluginApi,
   LineSeries,
+  LineStyle,
   LineType,
+  TickMarkType,
   type Time,
   type UTCTimestamp,
 } from 'lightweight-charts'
@@ -21,8 +23,8 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
 import { formatBps, formatMoney, formatPrice, UNKNOWN } from '../shared/number-text.ts'
 import { newsBpsOf } from '../shared/stock-texts.ts'
-import { formatMoment } from '../shared/time-text.ts'
-import { barsCsv, chartSentence, marksOf, navPoints, navSteps, premiumTitle, type Shade, shadesOf, stepsOf } from './chart-data.ts'
+import { formatClock, formatMoment } from '../shared/time-text.ts'
+import { barsCsv, chartSentence, marksOf, navPoints, premiumTitle, type Shade, shadesOf, stepsOf } from './chart-data.ts'
 
 export type ChartProps = {
   readonly stock: StockState
@@ -51,8 +53,8 @@ const REDRAW_MS = 250
 const FONT_PX = 12
 /** A low part of the chart has labels as near to each other as this many of their heights. */
 const TICK_DENSITY = 1.4
-/** Heights of the prices, the volume and the premium. */
-const HEIGHTS = [6, 1.5, 2.1]
+/** Heights of the prices, the premium and the volume. */
+const HEIGHTS = [6, 2.1, 1.5]
 
 const intervals = ['1m', '5m', '15m', '1h', '1d'] as const satisfies readonly BarInterval[]
 type CandleLength = (typeof intervals)[number]
@@ -277,19 +279,20 @@ class Drawing {
       autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
     })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
-    // The candles are drawn over the line. With steps it would look like hollow candles.
+    // The candles are drawn over the line, whose whole steps would look like hollow ones.
     this.#nav = this.#chart.addSeries(LineSeries, {
-      ...{ lineWidth: 1, priceLineVisible: false, crosshairMarkerVisible: false, title: 'NAV' },
+      ...{ lineType: LineType.WithSteps, lineStyle: LineStyle.Dotted, lineWidth: 2, title: 'NAV' },
+      ...{ priceLineVisible: false, crosshairMarkerVisible: false },
     })
     this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
-    this.#volume = this.#chart.addSeries(
-      HistogramSeries,
-      { ...quiet, priceFormat: { type: 'custom', minMove: 1, formatter: formatMoney } },
-      1,
-    )
     this.#premium = this.#chart.addSeries(
       HistogramSeries,
       { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
+      1,
+    )
+    this.#volume = this.#chart.addSeries(
+      HistogramSeries,
+      { ...quiet, priceFormat: { type: 'custom', minMove: 1, formatter: formatMoney } },
       2,
     )
     for (const series of [this.#volume, this.#premium])
@@ -320,9 +323,7 @@ class Drawing {
             },
       ),
     )
-    this.#nav.setData(
-      navSteps(times, navs).map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.ink })),
-    )
+    this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.ink })))
     this.#shade.setData(
       times.map((time) => {
         const shade = shades.get(time)
@@ -341,7 +342,12 @@ class Drawing {
       bars.flatMap(({ basis_bps, basis, ...bar }) => {
         const value = Number(basis_bps)
         // Against a held NAV it is a drift, which has no side.
-        const color = basis === 'drift' || Math.abs(value) < newsBps ? colors.faint : value < 0 ? colors.faintDown : colors.faintUp
+        const color =
+          basis === 'drift' || shades.has(timeOf(bar)) || Math.abs(value) < newsBps
+            ? colors.faint
+            : value < 0
+              ? colors.faintDown
+              : colors.faintUp
         return basis_bps === null ? [] : [{ ...at(timeOf(bar)), value, color }]
       }),
     )
@@ -356,7 +362,7 @@ class Drawing {
       })),
     )
     const font = { fontSize: FONT_PX * this.#zoom, fontFamily: getComputedStyle(this.#element).fontFamily }
-    for (const [index, text] of ['', 'Volume', premiumTitle(bars)].entries())
+    for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries())
       this.#titles[index]?.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: colors.soft, ...font }] })
     const newest = Math.max(...[...bars.slice(-1).map(timeOf), ...navs.slice(-1).map(({ time }) => time)], 0)
     const count = bars.length + navs.length
@@ -426,7 +432,8 @@ class Drawing {
       grid: { vertLines: grid, horzLines: grid },
       timeScale: {
         ...{ timeVisible: true, secondsVisible: false, allowBoldLabels: false, borderColor: colors.line },
-        tickMarkFormatter: (time: Time) => localTime(Number(time)),
+        tickMarkFormatter: (time: Time, type: TickMarkType) =>
+          type >= TickMarkType.Time ? formatClock(isoOf(Number(time))).slice(0, 5) : localTime(Number(time)),
       },
       rightPriceScale: { borderColor: colors.line, entireTextOnly: true },
       crosshair: { mode: CrosshairMode.Normal },
@@ -475,4 +482,5 @@ function withZero(scale: () => AutoscaleInfo | null): AutoscaleInfo | null {
 const isUp = ({ open, close }: Bar): boolean => Number(close) >= Number(open)
 
 /** The library writes times in UTC; the page writes those of its reader. */
-const localTime = (seconds: number): string => formatMoment(new Date(seconds * 1_000).toISOString(), Date.now())
+const localTime = (seconds: number): string => formatMoment(isoOf(seconds), Date.now())
+const isoOf = (seconds: number): string => new Date(seconds * 1_000).toISOString()

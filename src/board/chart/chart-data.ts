@@ -31,16 +31,6 @@ export function navPoints(
   return [...points.values()].sort((a, b) => a.time - b.time)
 }
 
-/** The NAV at each step of the chart: a NAV stays until the next one. */
-export function navSteps(times: readonly number[], navs: readonly NavPoint[]): readonly NavPoint[] {
-  let next = 0
-  return times.flatMap((time) => {
-    while ((navs[next]?.time ?? Number.POSITIVE_INFINITY) <= time) next += 1
-    const nav = navs[next - 1]
-    return nav ? [{ ...nav, time }] : []
-  })
-}
-
 /** The steps of the chart in which the NAV is held, or the market closed. */
 export function shadesOf(
   times: readonly number[],

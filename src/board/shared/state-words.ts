@@ -52,7 +52,7 @@ export const venueWords = ({ kind, currency }: QuoteMessage['venue']): string =>
 
 /** Says which NAV a basis is measured against, and that the currency counts as one dollar. */
 export const basisWords = (kind: 'premium' | 'drift', venue: QuoteMessage['venue']): string =>
-  `${kind === 'drift' ? 'against a held NAV' : 'against a fresh NAV'}, with ${venue.currency.symbol} taken as 1 USD`
+  `${kind === 'drift' ? 'against a held NAV' : 'against a NAV that is not held'}, with ${venue.currency.symbol} taken as 1 USD`
 
 export const sourceWords: Readonly<Record<Source, string>> = {
   pendingLogs: 'the node pushes each line before its block',

@@ -13,9 +13,15 @@ export function AlertPanel({ stock: { address, symbol }, state }: { readonly sto
   const [bps, setBps] = useState(String(alert.premiumBps ?? PROPOSED_BPS))
   const change = (part: Partial<StockAlert>) => set(withAlert(alerts, address, { ...alert, ...part }))
   const bound = Number(bps) > 0 ? Number(bps) : PROPOSED_BPS
+  const close = (event: KeyboardEvent & { readonly currentTarget: HTMLDetailsElement }) => {
+    if (event.key !== 'Escape' || !event.currentTarget.open) return
+    event.currentTarget.open = false
+    event.currentTarget.querySelector('summary')?.focus()
+    event.stopPropagation()
+  }
   const count = [alert.premiumBps !== null, alert.multiplier, alert.pause, alerts.source].filter(Boolean).length
   return (
-    <details class="alerts">
+    <details class="alerts" onKeyDown={close}>
       <summary>Alerts{count > 0 && ` · ${count} set`}</summary>
       <fieldset aria-label={`Alerts of ${symbol}`}>
         <label class="check">
@@ -33,7 +39,7 @@ export function AlertPanel({ stock: { address, symbol }, state }: { readonly sto
             onInput={({ currentTarget }) => setBps(currentTarget.value)}
             onChange={() => alert.premiumBps !== null && change({ premiumBps: bound })}
           />
-          bps, over or under a fresh NAV
+          bps, over or under a NAV that is not held
         </label>
         <Check label="A new multiplier is scheduled" isOn={alert.multiplier} set={(multiplier) => change({ multiplier })} />
         <Check label="A part of the token is paused" isOn={alert.pause} set={(pause) => change({ pause })} />

@@ -139,7 +139,8 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
 export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
   const basis = premium(stock)
   if (!stock.quote || !basis) return <EmptyCell field="basis" words="no premium" />
-  const size = Math.abs(Number(basis.bps)) < newsBpsOf(stock) ? 0 : Number(basis.bps)
+  const isNews = stock.session?.state !== 'closed' && Math.abs(Number(basis.bps)) >= newsBpsOf(stock)
+  const size = isNews ? Number(basis.bps) : 0
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
   const title = basisWords(basis.kind, stock.quote.venue)
   return (

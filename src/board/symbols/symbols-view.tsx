@@ -63,7 +63,8 @@ export function SymbolsView(props: SymbolsProps) {
   const isSorted = feed.isDayAsked || Date.now() - feed.openedMs > DAY_PATIENCE_MS
   if (shown.length === 0 || !isSorted) return <EmptySymbols {...props} />
   const days = shown.map((stock) => ({ stock, day: feed.day.of(stock, nowMs) }))
-  const scale = scaleOf(days.map(({ day }) => day))
+  // All of them, so that no other page or search changes the scale.
+  const scale = scaleOf(all.map((stock) => feed.day.of(stock, nowMs)))
   const rows = days.map(({ stock, day }) => (
     <SymbolEntry
       key={stock.address}

@@ -50,7 +50,6 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
     <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stage}</span>} onClose={onClose}>
       {line && <FactSummary line={line} />}
       {failure !== null && <p class="attention">{failure}</p>}
-      {events.length > 0 && <FactLife events={events} />}
       <dl class="parties">
         {line && <Parties line={line} filter={feed.filter} />}
         {tx && (
@@ -79,6 +78,7 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
           </dd>
         </div>
       </dl>
+      {events.length > 0 && <FactLife events={events} />}
       <p class="links">
         {tokenSymbol && <PageLink page={{ name: 'symbol', symbol: tokenSymbol }}>Open {tokenSymbol}</PageLink>}
         <CopyButton label="Copy link" text={() => location.href}>

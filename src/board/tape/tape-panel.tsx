@@ -67,12 +67,17 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
     setFocus(false)
     onPause(false)
   }
+  const closeFilter = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape' || !isFilterOpen) return
+    setFilterOpen(false)
+    event.stopPropagation()
+  }
   const apply = (next: BoardFilter) => {
     setFilterOpen(false)
     changeFilter(next)
   }
   return (
-    <section class="tape" aria-label="Tape">
+    <section class="tape" aria-label="Tape" onKeyDown={closeFilter}>
       <header class="tape-head">
         <h2>Tape{token && ` · ${token.symbol}`}</h2>
         <span class="chips">
@@ -150,8 +155,8 @@ function SignLine() {
 
 const signNames = [
   ['preconfirmed', 'early: no block yet'],
-  ['sealed', 'sealed in a block'],
-  ['retracted', 'retracted: did not happen'],
+  ['sealed', 'sealed'],
+  ['retracted', 'did not happen'],
 ] as const
 
 const TapeTabs = ({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) => (

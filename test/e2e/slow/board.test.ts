@@ -186,9 +186,9 @@ it('a gap is a line that says what is missing, and the page goes on with new sna
   expect(historyRequests() - before).toBeLessThan(3)
   expect(await page.locator('[data-symbol="AAPLc"] [data-field="nav"]').textContent()).toMatch(/\d+\.\d\d/)
   // It stays in the strip until a reader has seen it.
-  await page.locator('.trouble', { hasText: 'Messages are missing at' }).waitFor()
+  await page.locator('.trouble', { hasText: 'Messages may be missing at' }).waitFor()
   await page.getByRole('button', { name: 'Dismiss' }).click()
-  await page.locator('.trouble', { hasText: 'Messages are missing at' }).waitFor({ state: 'detached' })
+  await page.locator('.trouble', { hasText: 'Messages may be missing at' }).waitFor({ state: 'detached' })
   await gapLine.locator('button').click()
   await page.getByRole('dialog', { name: 'Messages are missing' }).getByText('the relay began a new tape').waitFor()
   await page.keyboard.press('Escape')

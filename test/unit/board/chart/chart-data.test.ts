@@ -1,13 +1,5 @@
 import { expect, it } from 'vitest'
-import {
-  chartSentence,
-  marksOf,
-  navPoints,
-  navSteps,
-  premiumTitle,
-  shadesOf,
-  stepsOf,
-} from '../../../../src/board/chart/chart-data.ts'
+import { chartSentence, marksOf, navPoints, premiumTitle, shadesOf, stepsOf } from '../../../../src/board/chart/chart-data.ts'
 import type { Bar, ReferenceValue, Update } from '../../../../src/sdk/client/index.ts'
 
 const time = (seconds: number) => new Date(seconds * 1_000).toISOString()
@@ -28,17 +20,6 @@ it('the NAV is that of the bars, then of the messages, then of now, once in each
     { time: 300, value: 5, isHeld: true },
   ])
   expect(navPoints([], [message('nav', 1, { nav: nav(null) })], { nav: nav(null), seconds: 2 }, 60)).toEqual([])
-})
-
-it('a NAV stays until the next one, so that a jump is as wide as one step', () => {
-  const navs = [60, 240].map((at) => ({ time: at, value: at / 60, isHeld: at === 240 }))
-  expect(navSteps([0, 60, 120, 180, 240, 300], navs).map(({ time: at, value, isHeld }) => [at, value, isHeld])).toEqual([
-    [60, 1, false],
-    [120, 1, false],
-    [180, 1, false],
-    [240, 4, true],
-    [300, 4, true],
-  ])
 })
 
 it('a step is shaded while the NAV is held, and while the market is closed', () => {
