@@ -61,7 +61,8 @@ export function SymbolsView(props: SymbolsProps) {
   const shown = order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND).flatMap((address) => states.get(address) ?? [])
   // Until the day is read, rows would change places at once.
   const isSorted = feed.isDayAsked || Date.now() - feed.openedMs > DAY_PATIENCE_MS
-  if (shown.length === 0 || !isSorted) return <EmptySymbols {...props} />
+  if (shown.length === 0) return <EmptySymbols {...props} />
+  if (!isSorted) return <ListSkeleton {...props} />
   const days = shown.map((stock) => ({ stock, day: feed.day.of(stock, nowMs) }))
   // All of them, so that no other page or search changes the scale.
   const scale = scaleOf(all.map((stock) => feed.day.of(stock, nowMs)))
@@ -129,8 +130,11 @@ function EmptySymbols(props: SymbolsProps) {
     )
   if (feed.status?.reason === 'no_list')
     return <p class="empty">The token list has not been read yet. The symbols appear when it is.</p>
-  if (feed.state?.phase === 'live' && feed.book.all().length === 0) return <p class="empty">The token list has no symbols.</p>
-  if (feed.failure !== null) return <RefusedCard feed={feed} />
+  if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
+  return feed.failure === null ? <ListSkeleton {...props} /> : <RefusedCard feed={feed} />
+}
+
+function ListSkeleton(props: SymbolsProps) {
   return (
     <div class="symbols table skeleton" aria-busy="true">
       <table>

@@ -52,22 +52,19 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
       {failure !== null && <p class="attention">{failure}</p>}
       <dl class="parties">
         {line && <Parties line={line} filter={feed.filter} />}
-        {tx && (
-          <div>
-            <dt>transaction</dt>
-            <dd>
-              <HexLink kind="tx" label="" hex={tx} />
-            </dd>
-          </div>
-        )}
-        {address && (
-          <div>
-            <dt>token</dt>
-            <dd>
-              <HexLink kind="address" label="" hex={address} />
-            </dd>
-          </div>
-        )}
+        {(['tx', 'address'] as const).map((kind) => {
+          const hex = kind === 'tx' ? tx : address
+          return (
+            hex && (
+              <div key={kind}>
+                <dt>{kind === 'tx' ? 'transaction' : 'token'}</dt>
+                <dd>
+                  <HexLink kind={kind} label="" hex={hex} />
+                </dd>
+              </div>
+            )
+          )
+        })}
         <div>
           <dt>{isKey(id) ? 'key' : 'position'}</dt>
           <dd class="key">

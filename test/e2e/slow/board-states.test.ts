@@ -205,6 +205,15 @@ it.each([320, 720, 768, 870, 900, 1_100])('a screen of %d pixels has no sideways
   expect(help.x + help.width).toBeLessThanOrEqual(width)
 })
 
+it('a list that waits for the bars of the day does not say that nothing matches', async (test) => {
+  const { page, relay } = await openBoardStack(test, browser)
+  await page.route('**/v1/bars?**', () => {})
+  await page.goto(`${relay.url}/#/?search=AAPLc`)
+  await page.reload()
+  await page.locator('main').locator('[data-symbol="AAPLc"], .empty').first().waitFor()
+  expect(await page.locator('main .empty').count()).toBe(0)
+})
+
 it('a wall is filled by its tiles, on its last page too', async (test) => {
   const { page } = await openBoardStack(test, browser, { viewport: { width: 1_920, height: 1_080 }, path: '/?wall' })
   const main = (await page.locator('main.state').boundingBox()) ?? expect.unreachable()
