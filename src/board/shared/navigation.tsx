@@ -23,9 +23,10 @@ export function beginNavigation(): void {
   const known: unknown = history.state?.depth
   depth = typeof known === 'number' ? known : 0
   history.replaceState({ depth }, '')
-  addEventListener('hashchange', noteEntry)
+  // Not `hashchange`: that is a task later, and a key between the two would leave the board.
   addEventListener('popstate', () => {
     isLeaving = false
+    noteEntry()
   })
 }
 
@@ -41,6 +42,7 @@ export function readRoute(): BoardRoute {
 function changeRoute(part: Partial<BoardRoute>, search = location.search): void {
   const hash = formatRoute({ ...readRoute(), ...part })
   history.replaceState({ depth }, '', `${location.pathname}${search}${hash}`)
+  isReturn = false
   dispatchEvent(new Event('hashchange'))
 }
 

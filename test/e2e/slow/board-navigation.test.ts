@@ -119,9 +119,13 @@ it('a sheet that is closed twice at once leaves the board open', async (test) =>
   await sheet.waitFor()
   await page.evaluate("location.hash = '#/AAPLc'")
   await heading(page, 'AAPLc')
-  for (let nth = 0; nth < 2; nth += 1)
-    await page.evaluate(`for (let time = 0; time < 2; time += 1)
-    document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }))`)
+  await page.evaluate(`const close = () => {
+      for (let time = 0; time < 2; time += 1)
+        document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }))
+    }
+    addEventListener('popstate', close)
+    close()`)
+  await page.waitForFunction("location.hash === '#/'")
   await drawn(page)
   expect(page.url()).toContain(relay.url)
 })
