@@ -1,5 +1,6 @@
 import type { Bar, ReferenceValue, Update } from '../../sdk/client/index.ts'
 import { csvOf } from '../shared/csv.ts'
+import { formatPrice } from '../shared/number-text.ts'
 import { navStateOf } from '../shared/state-words.ts'
 
 /** A NAV from this time on, in seconds. */
@@ -77,7 +78,8 @@ export const stepsOf = (first: number, last: number, step: number, bound: number
   Array.from({ length: Math.min(bound, Math.floor((last - first) / step) + 1) }, (_, index) => last - index * step).toReversed()
 
 function markText(update: Update): string | null {
-  if (update.type === 'multiplier') return update.phase === 'effective' && update.previous !== null ? `×${update.multiplier}` : null
+  if (update.type === 'multiplier')
+    return update.phase === 'effective' && update.previous !== null ? `${update.multiplier} per token` : null
   if (update.type === 'pause') return update.change
   return update.type === 'action' ? 'news' : null
 }
@@ -91,11 +93,18 @@ export function premiumTitle(bars: readonly Pick<Bar, 'basis' | 'close'>[]): str
 }
 
 /** A sentence for readers who see no chart. */
-export function chartSentence(bars: readonly Pick<Bar, 'high' | 'low' | 'trades'>[], navs: readonly NavPoint[]): string {
-  const range = (values: readonly number[]) =>
-    values.length === 0 ? 'not known' : `between ${Math.min(...values).toFixed(2)} and ${Math.max(...values).toFixed(2)}`
+export function chartSentence(bars: readonly Pick<Bar, 'high' | 'low' | 'close'>[], navs: readonly NavPoint[]): string {
+  const words = (values: readonly number[], newest: string | null | undefined) =>
+    values.length === 0 || newest == null
+      ? 'not known'
+      : `${formatPrice(newest)}, between ${Math.min(...values).toFixed(2)} and ${Math.max(...values).toFixed(2)}`
   const prices = bars.flatMap(({ high, low }) => (high === null || low === null ? [] : [Number(high), Number(low)]))
-  return `Chart. Price ${range(prices)}, NAV ${range(navs.map(({ value }) => value))}.`
+  const price = words(prices, bars.findLast(({ close }) => close !== null)?.close)
+  const nav = words(
+    navs.map(({ value }) => value),
+    navs.at(-1)?.value.toString(),
+  )
+  return `Chart. Last trade ${price}; NAV ${nav}.`
 }
 
 /** The bars of the shown range as CSV, with the columns that the relay's own has. */

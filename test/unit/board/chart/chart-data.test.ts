@@ -41,7 +41,7 @@ it('a multiplier that takes effect, a pause and an action are marks; a first mul
     ...[message('pause', 130, { change: 'paused' }), message('action', 190, {}), message('pause', 191, { change: 'unpaused' })],
   ]
   expect(marksOf(events, 60)).toEqual([
-    { time: 60, text: '×2' },
+    { time: 60, text: '2 per token' },
     { time: 120, text: 'paused' },
     { time: 180, text: '2 events' },
   ])
@@ -61,10 +61,12 @@ it('has a step for each length of time, the newest ones up to a limit', () => {
   expect(stepsOf(60, 240, 60, 2)).toEqual([180, 240])
 })
 
-it('its sentence has the range of the prices and of the NAV', () => {
+it('its sentence has the last trade and the range of the prices, and those of the NAV', () => {
   const bars = [
-    { high: '3', low: '1', trades: 2 },
-    { high: null, low: null, trades: 0 },
-  ] as readonly Pick<Bar, 'high' | 'low' | 'trades'>[]
-  expect(chartSentence(bars, [])).toBe('Chart. Price between 1.00 and 3.00, NAV not known.')
+    { high: '3', low: '1', close: '2.5' },
+    { high: null, low: null, close: null },
+  ] as readonly Pick<Bar, 'high' | 'low' | 'close'>[]
+  expect(chartSentence(bars, [])).toBe('Chart. Last trade 2.50, between 1.00 and 3.00; NAV not known.')
+  const navs = [4, 2, 3].map((value, time) => ({ time, value, isHeld: false }))
+  expect(chartSentence([], navs)).toBe('Chart. Last trade not known; NAV 3.00, between 2.00 and 4.00.')
 })

@@ -1,0 +1,285 @@
+import {
+  AreaSeries,
+  type AutoscaleInfo,
+  CandlestickSeries,
+  CrosshairMode,
+  createChart,
+  createSeriesMarkers,
+  createTextWatermark,
+  HistogramSeries,
+  type IChartApi,
+  type ISeriesMarkersPluginApi,
+  LineSeries,
+  LineStyle,
+  LineType,
+  TickMarkType,
+  type Time,
+  type UTCTimestamp,
+} from 'lightweight-charts'
+import type { Bar } from '../../sdk/client/index.ts'
+import { formatMoney } from '../shared/number-text.ts'
+import { formatClock, formatMoment } from '../shared/time-text.ts'
+import { type marksOf, type navPoints, premiumTitle, type shadesOf } from './chart-data.ts'
+
+export type ChartData = {
+  readonly bars: readonly Bar[]
+  readonly navs: ReturnType<typeof navPoints>
+  /** All steps of the chart, so that equal times are equally wide. */
+  readonly times: readonly number[]
+  readonly shades: ReturnType<typeof shadesOf>
+  readonly marks: ReturnType<typeof marksOf>
+  /** Basis points from which a premium has a colour. */
+  readonly newsBps: number
+}
+
+const FONT_PX = 12
+/** A low part of the chart has labels as near to each other as this many of their heights. */
+const TICK_DENSITY = 1.4
+/** Heights of the prices, the premium and the volume. */
+const HEIGHTS = [6, 2.1, 1.5]
+
+/** Room for half a label at the edges of the time, and the largest part of the width for it. */
+const [LABEL_PX, EDGE_PART] = [24, 0.1]
+/** A longer time has labels at full hours; a shorter one every five minutes. */
+const LABELLED_S = 3_600
+/** How far one press of a key moves and zooms. */
+const [MOVED_BARS, ZOOM] = [5, 1.25]
+
+/** The chart itself, which the library draws on a canvas. */
+export class CandleDrawing {
+  readonly #element: HTMLElement
+  readonly #chart: IChartApi
+  readonly #candles
+  readonly #nav
+  readonly #shade
+  readonly #volume
+  readonly #premium
+  readonly #marks: ISeriesMarkersPluginApi<Time>
+  readonly #titles
+  #ink = ''
+  /** Seconds that are shown while the reader has not moved or zoomed; if they are null, everything. */
+  #followed: { readonly seconds: number | null } | null = null
+  #newest = 0
+  #count = 0
+
+  constructor(element: HTMLElement, onPoint: (time: number | null) => void) {
+    this.#element = element
+    const quiet = { priceLineVisible: false, lastValueVisible: false }
+    this.#chart = createChart(element, {
+      ...{ autoSize: true, layout: { attributionLogo: false } },
+      // A finger that moves up or down scrolls the page.
+      handleScroll: { vertTouchDrag: false },
+    })
+    element.addEventListener('wheel', keepForPage, { capture: true, passive: true })
+    this.#shade = this.#chart.addSeries(AreaSeries, {
+      ...{ ...quiet, priceScaleId: 'shade', lineVisible: false, lineType: LineType.WithSteps, crosshairMarkerVisible: false },
+      autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
+    })
+    this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
+    // The candles are drawn over the line, whose whole steps would look like hollow ones.
+    this.#nav = this.#chart.addSeries(LineSeries, {
+      ...{ lineType: LineType.WithSteps, lineStyle: LineStyle.Dotted, lineWidth: 2, title: 'NAV' },
+      ...{ priceLineVisible: false, crosshairMarkerVisible: false },
+    })
+    this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
+    this.#premium = this.#chart.addSeries(
+      HistogramSeries,
+      { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
+      1,
+    )
+    this.#volume = this.#chart.addSeries(
+      HistogramSeries,
+      { ...quiet, priceFormat: { type: 'custom', minMove: 1, formatter: formatMoney } },
+      2,
+    )
+    for (const series of [this.#volume, this.#premium])
+      series.priceScale().applyOptions({ scaleMargins: { top: 0.3, bottom: 0.12 }, tickMarkDensity: TICK_DENSITY })
+    this.#marks = createSeriesMarkers(this.#candles, [])
+    for (const [index, pane] of this.#chart.panes().entries()) pane.setStretchFactor(HEIGHTS[index] ?? 1)
+    this.#titles = this.#chart.panes().map((pane) => createTextWatermark(pane, {}))
+    for (const moved of ['pointerdown', 'wheel', 'touchstart'])
+      element.addEventListener(moved, () => this.#leave(), { passive: true })
+    // The library keeps the width of a candle, and not the range.
+    this.#chart.timeScale().subscribeSizeChange(() => this.#followed && this.show(this.#followed.seconds))
+    this.#chart.subscribeCrosshairMove(({ time }) => onPoint(typeof time === 'number' ? time : null))
+  }
+
+  draw({ bars, navs, times, shades, marks, newsBps }: ChartData): void {
+    const colors = this.#paint()
+    const at = (time: number) => ({ time: time as UTCTimestamp })
+    const first = Number(bars.at(-1)?.close ?? navs.at(-1)?.value ?? 1)
+    const [precision, minMove] = first < 1 ? [4, 0.0001] : [2, 0.01]
+    for (const series of [this.#candles, this.#nav]) series.applyOptions({ priceFormat: { type: 'price', precision, minMove } })
+    this.#candles.setData(
+      bars.map((bar) =>
+        bar.close === null
+          ? at(timeOf(bar))
+          : {
+              ...at(timeOf(bar)),
+              ...{ open: Number(bar.open), high: Number(bar.high), low: Number(bar.low), close: Number(bar.close) },
+            },
+      ),
+    )
+    this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.ink })))
+    this.#shade.setData(
+      times.map((time) => {
+        const shade = shades.get(time)
+        const color = shade === 'held' ? colors.held : colors.shade
+        return { ...at(time), value: shade === undefined ? 0 : 1, topColor: color, bottomColor: color }
+      }),
+    )
+    this.#volume.setData(
+      bars.map((bar) => ({
+        ...at(timeOf(bar)),
+        value: Number(bar.currency_volume),
+        color: isUp(bar) ? colors.faintUp : colors.faintDown,
+      })),
+    )
+    this.#premium.setData(
+      bars.flatMap(({ basis_bps, basis, ...bar }) => {
+        const value = Number(basis_bps)
+        // Against a held NAV it is a drift, which has no side.
+        const color =
+          basis === 'drift' || shades.has(timeOf(bar)) || Math.abs(value) < newsBps
+            ? colors.faint
+            : value < 0
+              ? colors.faintDown
+              : colors.faintUp
+        return basis_bps === null ? [] : [{ ...at(timeOf(bar)), value, color }]
+      }),
+    )
+    this.#marks.setMarkers(
+      marks.map(({ time, text }) => ({
+        ...at(time),
+        text,
+        position: 'aboveBar',
+        shape: 'square',
+        size: 0.6,
+        color: colors.attention,
+      })),
+    )
+    const font = { fontSize: FONT_PX * this.#zoom, fontFamily: getComputedStyle(this.#element).fontFamily }
+    for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries())
+      this.#titles[index]?.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: colors.soft, ...font }] })
+    const newest = Math.max(...[...bars.slice(-1).map(timeOf), ...navs.slice(-1).map(({ time }) => time)], 0)
+    const count = bars.length + navs.length
+    const isLonger = newest !== this.#newest || count !== this.#count
+    this.#newest = newest
+    this.#count = count
+    if (isLonger && this.#followed) this.show(this.#followed.seconds)
+  }
+
+  /** Shows the last seconds, or everything, until the reader moves or zooms the chart. */
+  show(seconds: number | null): void {
+    this.#followed = { seconds }
+    const scale = this.#chart.timeScale()
+    if (this.#newest === 0) return
+    if (seconds === null) return scale.fitContent()
+    const indexOf = (time: number) => scale.timeToIndex(time as UTCTimestamp, true) ?? 0
+    const [from, to] = [indexOf(this.#newest - seconds), indexOf(this.#newest)]
+    const edge = (to - from) * Math.min(EDGE_PART, LABEL_PX / Math.max(1, scale.width()))
+    const perSecond = (to - from) / seconds
+    // The first label is at a full hour or so, or at the first candle. Too near to the edge, it would be cut.
+    const unit = seconds > LABELLED_S ? 3_600 : 300
+    const untilLabel = perSecond * ((unit - ((this.#newest - seconds) % unit)) % unit)
+    scale.setVisibleLogicalRange({ from: from <= edge ? -edge : from - Math.max(0, edge - untilLabel), to: to + 1 + edge })
+  }
+
+  #leave(): void {
+    this.#followed = null
+  }
+
+  press(event: KeyboardEvent): void {
+    const scale = this.#chart.timeScale()
+    const shown = scale.getVisibleLogicalRange()
+    const moved = { ArrowLeft: -MOVED_BARS, ArrowRight: MOVED_BARS }[event.key]
+    const zoom = { '+': 1 / ZOOM, '-': ZOOM }[event.key]
+    if (!shown || (moved === undefined && zoom === undefined)) return
+    event.preventDefault()
+    this.#leave()
+    const width = (shown.to - shown.from) * (zoom ?? 1)
+    const to = shown.to + (moved ?? 0)
+    scale.setVisibleLogicalRange({ from: to - width, to })
+  }
+
+  close(): void {
+    this.#chart.remove()
+  }
+
+  get #zoom(): number {
+    return Number(getComputedStyle(this.#element).getPropertyValue('--zoom')) || 1
+  }
+
+  /** Takes the colours of the page, which may have changed. */
+  #paint() {
+    const colors = {
+      ...{ ink: this.#color('--ink'), soft: this.#color('--soft'), line: this.#color('--line'), shade: this.#color('--shade') },
+      ...{ up: this.#color('--up'), down: this.#color('--down'), attention: this.#color('--attention') },
+      ...{ faintUp: this.#color('--up', 0.6), faintDown: this.#color('--down', 0.6), held: this.#color('--attention', 0.06) },
+      faint: this.#color('--soft', 0.5),
+    }
+    if (colors.ink === this.#ink) return colors
+    this.#ink = colors.ink
+    const grid = { color: colors.line }
+    this.#chart.applyOptions({
+      layout: {
+        ...{ background: { color: 'transparent' }, textColor: colors.soft, fontSize: FONT_PX * this.#zoom },
+        ...{ fontFamily: getComputedStyle(this.#element).fontFamily, panes: { separatorColor: colors.line } },
+      },
+      grid: { vertLines: grid, horzLines: grid },
+      timeScale: {
+        ...{ timeVisible: true, secondsVisible: false, allowBoldLabels: false, borderColor: colors.line },
+        tickMarkFormatter: (time: Time, type: TickMarkType) =>
+          type >= TickMarkType.Time ? formatClock(isoOf(Number(time))).slice(0, 5) : localTime(Number(time)),
+      },
+      rightPriceScale: { borderColor: colors.line, entireTextOnly: true },
+      crosshair: { mode: CrosshairMode.Normal },
+      localization: { timeFormatter: (time: Time) => localTime(Number(time)) },
+    })
+    const { up, down } = colors
+    this.#candles.applyOptions({
+      upColor: up,
+      downColor: down,
+      borderUpColor: up,
+      borderDownColor: down,
+      wickUpColor: up,
+      wickDownColor: down,
+    })
+    return colors
+  }
+
+  /** A colour of the page as the library reads it. A canvas draws every form of a colour, and has pixels. */
+  #color(name: string, alpha = 1): string {
+    this.#element.style.color = `var(${name})`
+    const pixel = new OffscreenCanvas(1, 1).getContext('2d')
+    if (!pixel) return '#888'
+    pixel.fillStyle = getComputedStyle(this.#element).color
+    pixel.fillRect(0, 0, 1, 1)
+    const [red, green, blue, opacity = 255] = pixel.getImageData(0, 0, 1, 1).data
+    return `rgba(${red}, ${green}, ${blue}, ${((opacity / 255) * alpha).toFixed(3)})`
+  }
+}
+
+/** A wheel scrolls the page. With Ctrl it zooms the chart, and sideways it moves it. */
+function keepForPage(event: WheelEvent): void {
+  if (!event.ctrlKey && !event.metaKey && Math.abs(event.deltaY) >= Math.abs(event.deltaX)) event.stopPropagation()
+}
+
+/** Least scale of the premium to both sides: a few basis points must not look like many. */
+const LEAST_BPS = 10
+
+/** The scale of the premium has its zero, from which it is measured. */
+function withZero(scale: () => AutoscaleInfo | null): AutoscaleInfo | null {
+  const info = scale()
+  if (!info?.priceRange) return info
+  const { minValue, maxValue } = info.priceRange
+  return { ...info, priceRange: { minValue: Math.min(-LEAST_BPS, minValue), maxValue: Math.max(LEAST_BPS, maxValue) } }
+}
+
+export const timeOf = ({ start }: Pick<Bar, 'start'>): number => Date.parse(start) / 1_000
+
+const isUp = ({ open, close }: Bar): boolean => Number(close) >= Number(open)
+
+/** The library writes times in UTC; the page writes those of its reader. */
+const localTime = (seconds: number): string => formatMoment(isoOf(seconds), Date.now())
+const isoOf = (seconds: number): string => new Date(seconds * 1_000).toISOString()
