@@ -27,6 +27,7 @@ import { RefusedCard, type SymbolsProps, SymbolsView } from './symbols/symbols-v
 import { FactSheet } from './tape/fact-sheet.tsx'
 import { Strip, troubleOf } from './tape/pulse-strip.tsx'
 import { TapePanel } from './tape/tape-panel.tsx'
+import { linesOf } from './tape/tape-tabs.ts'
 import { lineSentence } from './tape/tape-texts.ts'
 
 /** Interval between announcements, in which a screen reader can finish a sentence. */
@@ -67,7 +68,14 @@ export function Board() {
         <Notes />
       </main>
       <TapePanel {...{ feed, nowMs, isPaused, filter, only }} show={view.show} onPause={setPaused} />
-      {page.name === 'fact' && <FactSheet id={page.key} feed={feed} onClose={() => closePage(base.current)} />}
+      {page.name === 'fact' && (
+        <FactSheet
+          id={page.key}
+          feed={feed}
+          lines={linesOf(feed.lines.all, view.show, only?.address ?? null)}
+          onClose={() => closePage(base.current)}
+        />
+      )}
       {isHelpOpen && <HelpSheet onClose={() => setHelpOpen(false)} />}
       <LiveRegion feed={feed} />
     </div>
@@ -128,7 +136,11 @@ function useShortcuts(
     k: () => step(-1),
     Enter: inList((symbol) => openPage({ name: 'symbol', symbol })),
     Escape: () => (view.isWall ? leaveWall() : page.name !== 'symbols' && closePage({ name: 'symbols' })),
-    f: inList((symbol) => changeView({ pins: toggled(view.pins, symbol) })),
+    f: () => {
+      const symbol = page.name === 'symbol' ? findStock(feed.book, page.symbol)?.symbol : reached.current
+      if (symbol != null && !view.isWall && page.name !== 'health' && page.name !== 'play')
+        changeView({ pins: toggled(view.pins, symbol) })
+    },
     ...others,
   })
   const isPinned = selected !== null && view.pins.includes(selected)
@@ -195,7 +207,7 @@ function MainPage({ page, order, alertState, ...symbols }: MainProps) {
   if (page.name !== 'symbol') return <SymbolsView {...symbols} />
   const stock = findStock(feed.book, page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
   if (stock) shown.current.set(page.symbol, stock.address)
-  if (stock) return <SymbolPage {...{ stock, feed, nowMs, alertState }} order={order()} key={stock.address} />
+  if (stock) return <SymbolPage {...{ stock, feed, nowMs, alertState, view: symbols.view }} order={order()} key={stock.address} />
   if (feed.failure !== null) return <RefusedCard feed={feed} />
   if (feed.state?.phase !== 'live') return <p class="empty">Loading …</p>
   return (

@@ -81,7 +81,7 @@ async function takeRows(page: Page, stages: Readonly<Record<string, number>>): P
 
 const captions = [
   ['As first published', '<i>○</i> pre-confirmed: not in a block yet'],
-  ['Two seconds later', '<i>●</i> sealed in its block &emsp; <u>– retracted: did not happen</u>'],
+  ['Two seconds later', '<i>●</i> sealed in its block &emsp; <u>– retracted: it did not happen</u>'],
 ] as const
 
 /** Puts a caption above each picture of the rows, in the colours of the board. */

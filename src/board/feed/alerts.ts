@@ -93,7 +93,7 @@ function conditionsOf(
     conditions.push({
       id: `${address} multiplier`,
       symbol,
-      text: `${symbol}: multiplier ${scheduledText(stock, nowMs) ?? ''} is scheduled`,
+      text: `${symbol}: ${scheduledText(stock, nowMs) ?? ''}`,
       holds: scheduled !== null,
     })
   if (alert.pause)

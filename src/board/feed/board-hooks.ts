@@ -1,5 +1,5 @@
-import { Component, type ComponentType, h } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { Component, type ComponentType, h, type RefObject } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { BoardFilter, BoardRoute } from '../shared/board-route.ts'
 import { readRoute } from '../shared/navigation.tsx'
 import { pageKey } from '../shared/page-key.ts'
@@ -16,6 +16,19 @@ export function memo<Props extends object>(View: ComponentType<Props>): Componen
       return h(View, this.props)
     }
   }
+}
+
+/** Calls `leave` when the reader presses beside an element. */
+export function useOutside<Part extends HTMLElement>(leave: () => void): RefObject<Part | null> {
+  const part = useRef<Part>(null)
+  useEffect(() => {
+    const press = ({ target }: PointerEvent) => {
+      if (target instanceof Node && !part.current?.contains(target)) leave()
+    }
+    addEventListener('pointerdown', press)
+    return () => removeEventListener('pointerdown', press)
+  })
+  return part
 }
 
 export function useRoute(): BoardRoute {

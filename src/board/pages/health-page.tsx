@@ -5,7 +5,7 @@ import { formatBlock, formatCount, formatRight, formatShare, UNKNOWN } from '../
 import { ScrollTable } from '../shared/scroll-table.tsx'
 import { reasonSentence, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
-import { troubleOf } from '../tape/pulse-strip.tsx'
+import { recordOf, troubleOf } from '../tape/pulse-strip.tsx'
 
 type HealthProps = { readonly feed: BoardFeed; readonly nowMs: number }
 
@@ -52,20 +52,20 @@ export function HealthPage({ feed, nowMs }: HealthProps) {
 /** Hours that have a bar. */
 const SHOWN_HOURS = 24
 
-/** Says in one sentence how reliable the numbers are now, and how many came true. */
+/** Says in one sentence how reliable the numbers are now, and how many were sealed. */
 function healthSentence(feed: BoardFeed, nowMs: number): string {
   const trouble = troubleOf(feed, nowMs)
-  const hours = feed.status?.score ?? []
-  const sum = (name: 'sealed' | 'retracted' | 'late') => hours.reduce((total, hour) => total + hour[name], 0)
-  const [early, right] = [sum('sealed') + sum('retracted'), sum('sealed')]
-  const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
-  const ahead = lead == null ? '' : `, half of them ${formatDuration(lead)} or more ahead of their block`
-  const record = early === 0 ? 'No early line has been judged yet.' : `${formatRight(right, early)} early lines came true${ahead}.`
-  const late = sum('late') === 0 ? '' : ` ${formatCount(sum('late'))} more came late.`
-  return `${trouble === null ? 'Healthy' : trouble.text}. ${record}${late}`
+  const { sealed, judged, late, leadMs } = recordOf(feed.status)
+  const ahead = leadMs === null ? '' : `, half of them ${formatDuration(leadMs)} or more ahead of their block`
+  const record =
+    judged === 0
+      ? 'No pre-confirmed line has been judged yet.'
+      : `${formatRight(sealed, judged)} pre-confirmed lines were sealed${ahead}.`
+  const lateText = late === 0 ? '' : ` ${formatCount(late)} more were late.`
+  return `${trouble === null ? 'Healthy' : trouble.text}. ${record}${lateText}`
 }
 
-/** One bar for each hour: lines that came true, late ones, retracted ones, and whether the source was down. */
+/** One bar for each hour: sealed lines, late ones, retracted ones, and whether the source was down. */
 function HourBars({ hours }: { readonly hours: readonly HourScore[] }) {
   const totalOf = ({ sealed, late, retracted }: HourScore) => sealed + late + retracted
   const most = Math.max(1, ...hours.map(totalOf))
@@ -85,7 +85,7 @@ function HourBars({ hours }: { readonly hours: readonly HourScore[] }) {
         })}
       </ol>
       <figcaption class="legend">
-        <span class="legend-sealed">came true</span>
+        <span class="legend-sealed">sealed</span>
         <span class="legend-late">late</span>
         <span class="legend-retracted">retracted</span>
         <span class="legend-down">source down</span>
@@ -134,7 +134,7 @@ const scoreColumns: readonly ScoreColumn[] = [
   ['Amended', ({ amended }) => formatCount(amended), (hour) => isNoticeable(hour.amended, hour)],
   ['Late', ({ late }) => formatCount(late), (hour) => isNoticeable(hour.late, hour)],
   ['Backfilled', ({ backfilled }) => formatCount(backfilled)],
-  ['Early share', ({ sealed, retracted, late }) => formatShare(sealed, sealed + retracted + late)],
+  ['Ahead of block', ({ sealed, retracted, late }) => formatShare(sealed, sealed + retracted + late)],
   ['Lead p50', ({ lead_ms }) => leadText(lead_ms.p50)],
   ['Lead p95', ({ lead_ms }) => leadText(lead_ms.p95)],
   [
@@ -148,7 +148,7 @@ function Score({ hours }: { readonly hours: readonly HourScore[] }) {
   return (
     <section aria-label="Pre-confirmations">
       <h2>
-        Facts by hour <small>how many were published early, and sealed as they were published</small>
+        Facts by hour <small>how many were pre-confirmed, and sealed as they were published</small>
       </h2>
       {hours.length === 0 ? (
         <p class="faint">Still being counted.</p>

@@ -9,10 +9,7 @@ const signs = [
 ] as const
 
 const words = [
-  [
-    'NAV',
-    'The reference value of one token in dollars, with its age. It already includes the multiplier. Not a price to trade at.',
-  ],
+  ['NAV', 'The reference value of one token in dollars, with its age. Not a price to trade at.'],
   ['held', 'The NAV is older than its limit, or frozen for a corporate action. This is normal while the market is closed.'],
   ['Price', 'That of the deepest pool on the chain that has one. thin: too little depth to be a price.'],
   ['Change', 'Since the last close of the market, or since the first trade that the relay has of the day.'],
@@ -20,7 +17,7 @@ const words = [
     'Premium',
     'Price against NAV in basis points, with the currency of the pool taken as 1 USD. It is a drift while the NAV is held: the market may have moved.',
   ],
-  ['Multiplier', 'Shares per token: a split changes it, and the NAV per token stays.'],
+  ['Shares per token', 'A split or a dividend changes it. The NAV is of one token, so it already includes it.'],
   ['Volume', 'Dollars of the trades of the last 24 hours, as the relay adds them up: the same for every reader.'],
   ['late', 'First published when its block was already sealed: the relay did not see it before.'],
   ['≈', 'Valued at the NAV. A trade has the currency that was paid for it.'],
@@ -31,7 +28,7 @@ const words = [
 
 const keys = [
   ['/', 'search'],
-  ['j k', 'next, previous symbol'],
+  ['j k', 'next, previous symbol, or line of the tape'],
   ['Enter', 'open it'],
   ['Esc', 'back'],
   ['p', 'pause the tape'],

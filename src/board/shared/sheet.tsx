@@ -4,23 +4,27 @@ import { useEffect, useRef } from 'preact/hooks'
 type SheetProps = {
   readonly title: string
   readonly note?: ComponentChildren
+  /** Buttons before the one that closes it. */
+  readonly tools?: ComponentChildren
   readonly onClose: () => void
+  /** Acts on a key, which the page does not do under a panel. */
+  readonly onKey?: (key: string) => void
   readonly children: ComponentChildren
 }
 
 /** A panel over the page. The browser keeps the focus in it and closes it with Esc. */
-export function Sheet({ title, note, onClose, children }: SheetProps) {
+export function Sheet({ title, note, tools, onClose, onKey, children }: SheetProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     dialog.current?.showModal()
   }, [])
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: a click beside the panel closes it, and the dialog handles Esc itself
     <dialog
       class="sheet"
       ref={dialog}
       aria-label={title}
       onClose={onClose}
+      onKeyDown={({ key, ctrlKey, metaKey, altKey }) => !(ctrlKey || metaKey || altKey) && onKey?.(key)}
       onClick={({ target, currentTarget }) => target === currentTarget && onClose()}
     >
       <div class="sheet-body">
@@ -28,9 +32,12 @@ export function Sheet({ title, note, onClose, children }: SheetProps) {
           <h2>
             {title} {note}
           </h2>
-          <button type="button" aria-label="Close" onClick={onClose}>
-            ✕
-          </button>
+          <span class="sheet-tools">
+            {tools}
+            <button type="button" aria-label="Close" onClick={onClose}>
+              ✕
+            </button>
+          </span>
         </header>
         {children}
       </div>

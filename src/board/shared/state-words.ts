@@ -57,7 +57,7 @@ export const basisWords = (kind: 'premium' | 'drift', venue: QuoteMessage['venue
 export const sourceWords: Readonly<Record<Source, string>> = {
   pendingLogs: 'the node pushes each line before its block',
   poll: 'slower: the relay asks the node again and again',
-  sealed: 'only what is in blocks: no line is early',
+  sealed: 'only what is in blocks: nothing is pre-confirmed',
   down: 'the chain cannot be read',
 }
 

@@ -10,14 +10,18 @@ export const nameOf = ({ token, symbol }: StockState): string =>
 export const navAgeText = ({ nav }: StockState, nowMs: number): string =>
   nav.updated_at === null ? '' : formatAge(nowMs - Date.parse(nav.updated_at))
 
-export const multiplierText = ({ multiplier }: StockState): string => (multiplier === null ? '× unknown' : factorText(multiplier))
+export const sharesText = ({ multiplier }: Pick<StockState, 'multiplier'>): string =>
+  multiplier === null ? 'shares per token unknown' : perTokenText(multiplier)
 
-export const factorText = (multiplier: string): string => `×${multiplier.replace(/(\.\d{4})\d+$/, '$1…')}`
+const perTokenText = (multiplier: string): string =>
+  `${shortMultiplier(multiplier)} ${multiplier === '1' ? 'share' : 'shares'} per token`
+
+export const shortMultiplier = (multiplier: string): string => multiplier.replace(/(\.\d{4})\d+$/, '$1…')
 
 export function scheduledText({ scheduled }: StockState, nowMs: number): string | null {
   if (!scheduled) return null
   const left = scheduled.effective_at === null ? null : Date.parse(scheduled.effective_at) - nowMs
-  return `${factorText(scheduled.multiplier)} ${left === null ? 'later' : left > 0 ? `in ${formatCountdown(left)}` : 'at the next block'}`
+  return `${perTokenText(scheduled.multiplier)} ${left === null ? 'later' : left > 0 ? `in ${formatCountdown(left)}` : 'at the next block'}`
 }
 
 export const pausedText = ({ paused }: StockState): string | null =>

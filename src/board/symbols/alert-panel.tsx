@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { StockState } from '../../sdk/client/index.ts'
 import { noAlert, type StockAlert, withAlert } from '../feed/alerts.ts'
+import { useOutside } from '../feed/board-hooks.ts'
 import { type AlertState, notifications } from '../feed/use-alerts.ts'
 
 /** Bound that is proposed for a premium. */
@@ -13,6 +14,7 @@ export function AlertPanel({ stock: { address, symbol }, state }: { readonly sto
   const [bps, setBps] = useState(String(alert.premiumBps ?? PROPOSED_BPS))
   const change = (part: Partial<StockAlert>) => set(withAlert(alerts, address, { ...alert, ...part }))
   const bound = Number(bps) > 0 ? Number(bps) : PROPOSED_BPS
+  const panel = useOutside<HTMLDetailsElement>(() => panel.current?.removeAttribute('open'))
   const close = (event: KeyboardEvent & { readonly currentTarget: HTMLDetailsElement }) => {
     if (event.key !== 'Escape' || !event.currentTarget.open) return
     event.currentTarget.open = false
@@ -21,7 +23,7 @@ export function AlertPanel({ stock: { address, symbol }, state }: { readonly sto
   }
   const count = [alert.premiumBps !== null, alert.multiplier, alert.pause, alerts.source].filter(Boolean).length
   return (
-    <details class="alerts" onKeyDown={close}>
+    <details class="alerts" ref={panel} onKeyDown={close}>
       <summary>Alerts{count > 0 && ` · ${count} set`}</summary>
       <fieldset aria-label={`Alerts of ${symbol}`}>
         <label class="check">
@@ -41,7 +43,11 @@ export function AlertPanel({ stock: { address, symbol }, state }: { readonly sto
           />
           bps, over or under a NAV that is not held
         </label>
-        <Check label="A new multiplier is scheduled" isOn={alert.multiplier} set={(multiplier) => change({ multiplier })} />
+        <Check
+          label="A change of the shares per token is scheduled"
+          isOn={alert.multiplier}
+          set={(multiplier) => change({ multiplier })}
+        />
         <Check label="A part of the token is paused" isOn={alert.pause} set={(pause) => change({ pause })} />
         <Check label="The feed is down (for all symbols)" isOn={alerts.source} set={(source) => set({ ...alerts, source })} />
         <p class="faint">{placeWords[notifications() ?? 'none']}</p>

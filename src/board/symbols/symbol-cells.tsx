@@ -3,18 +3,20 @@ import { useRef } from 'preact/hooks'
 import { premium, type StockState } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import type { DayFigures } from '../feed/day-bars.ts'
+import { type BoardView, toggled } from '../shared/board-route.ts'
+import { changeView } from '../shared/navigation.tsx'
 import { formatBps, formatCount, formatMoney, formatPercent, formatPrice, formatQuantity, UNKNOWN } from '../shared/number-text.ts'
 import { basisWords, navStateOf, navWords, quoteStateWords, venueWords } from '../shared/state-words.ts'
 import {
   basisSide,
   hasPrice,
   isHeld,
-  multiplierText,
   nameOf,
   navAgeText,
   newsBpsOf,
   pausedText,
   scheduledText,
+  sharesText,
   warningsText,
 } from '../shared/stock-texts.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
@@ -22,6 +24,9 @@ import { formatClock, formatDuration, formatMoment } from '../shared/time-text.t
 const isoOf = (ms: number): string => new Date(ms).toISOString()
 
 export type StockProps = { readonly stock: StockState; readonly nowMs: number }
+
+/** A row has no room for these words, which its title has. */
+const PER_TOKEN = ' per token'
 
 export function NameCell({ stock, nowMs }: StockProps) {
   const scheduled = scheduledText(stock, nowMs)
@@ -38,11 +43,11 @@ export function NameCell({ stock, nowMs }: StockProps) {
         </span>
       </span>
       <span class="second" title={[warnings, scheduled, paused].filter((text) => text !== null).join(', ')}>
-        <span data-field="multiplier" title={stock.multiplier ?? undefined}>
-          {stock.multiplier === '1' ? '' : multiplierText(stock)}
+        <span data-field="multiplier" title={`${stock.multiplier ?? UNKNOWN} shares per token`}>
+          {stock.multiplier === '1' ? '' : sharesText(stock).replace(PER_TOKEN, '')}
         </span>
         {warnings !== null && <Attention field="warnings" words={warnings} />}
-        {scheduled !== null && <Attention words={`→ ${scheduled}`} />}
+        {scheduled !== null && <Attention words={`→ ${scheduled.replace(PER_TOKEN, '')}`} />}
         {paused !== null && <Attention field="paused" words={paused} />}
       </span>
     </>
@@ -55,6 +60,16 @@ const Attention = ({ field, words }: { readonly field?: string; readonly words: 
     {words}
   </span>
 )
+
+export function PinButton({ stock: { symbol }, view: { pins } }: Pick<StockProps, 'stock'> & { readonly view: BoardView }) {
+  const isPinned = pins.includes(symbol)
+  const toggle = () => changeView({ pins: toggled(pins, symbol) })
+  return (
+    <button type="button" class="pin" aria-pressed={isPinned} aria-label={`Pin ${symbol}`} onClick={toggle}>
+      {isPinned ? '★' : '☆'}
+    </button>
+  )
+}
 
 type CellProps = {
   readonly field: string

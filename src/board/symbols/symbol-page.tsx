@@ -6,6 +6,7 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import type { DayFigures } from '../feed/day-bars.ts'
 import { useHistory } from '../feed/symbol-history.ts'
 import type { AlertState } from '../feed/use-alerts.ts'
+import type { BoardView } from '../shared/board-route.ts'
 import { CopyButton } from '../shared/copy-button.tsx'
 import { HexLink } from '../shared/hex-link.tsx'
 import { BackLink, openPage, PageLink } from '../shared/navigation.tsx'
@@ -13,36 +14,39 @@ import { formatBlock, formatDecimal, formatMoney, formatPrice, shortHex, UNKNOWN
 import { relayUrl } from '../shared/page-settings.ts'
 import { ScrollTable, TableHead } from '../shared/scroll-table.tsx'
 import { basisWords, type LineStage, quoteStateWords, stageWords, venueWords } from '../shared/state-words.ts'
-import { multiplierText, nameOf, pausedText, scheduledText, warningsText } from '../shared/stock-texts.ts'
+import { nameOf, pausedText, scheduledText, sharesText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import { isFolded, type TapeLine } from '../tape/tape-lines.ts'
 import { lineRemark, lineText, phaseWords, stageOf } from '../tape/tape-texts.ts'
 import { AlertPanel } from './alert-panel.tsx'
-import { BasisCell, ChangeCell, NavCell, QuoteCell, type StockProps, SupplyCell, VolumeCell } from './symbol-cells.tsx'
+import { BasisCell, ChangeCell, NavCell, PinButton, QuoteCell, type StockProps, SupplyCell, VolumeCell } from './symbol-cells.tsx'
 
 type PageProps = StockProps & {
   readonly feed: BoardFeed
   /** The symbols in the order of the list. */
   readonly order: readonly string[]
   readonly alertState: AlertState
+  readonly view: BoardView
 }
 
-export function SymbolPage({ stock, feed, order, nowMs, alertState }: PageProps) {
+export function SymbolPage({ stock, feed, order, nowMs, alertState, view }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
   const basis = premium(stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
-      <SymbolHead {...{ stock, nowMs, order, alertState }} lostMs={feed.lostMs} day={feed.day.of(stock, nowMs)} />
+      <SymbolHead {...{ stock, nowMs, order, alertState, view }} lostMs={feed.lostMs} day={feed.day.of(stock, nowMs)} />
       <LazyChart {...{ stock, feed, readings, events, nowMs }} />
-      <Pools stock={stock} />
+      <div class="two-parts">
+        <Pools stock={stock} />
+        <Timeline stock={stock} events={events} nowMs={nowMs} />
+      </div>
       <p class="note">
         {basis && stock.quote
           ? `${basis.kind === 'drift' ? 'Drift' : 'Premium'} ${basisWords(basis.kind, stock.quote.venue)}.`
           : 'Without a NAV or a price there is no premium.'}{' '}
         Neither the price of a pool nor the NAV is one at which you are sure to trade.
       </p>
-      <Timeline stock={stock} events={events} nowMs={nowMs} />
       <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
         <summary>The record in the token list</summary>
@@ -83,7 +87,9 @@ const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProp
   ['Supply', SupplyCell],
 ]
 
-function SymbolHead({ stock, nowMs, order, lostMs, day, alertState }: FigureProps & Pick<PageProps, 'order' | 'alertState'>) {
+type HeadProps = FigureProps & Pick<PageProps, 'order' | 'alertState' | 'view'>
+
+function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: HeadProps) {
   const at = order.indexOf(stock.symbol)
   const [before, after] = [order[at - 1], at === -1 ? undefined : order[at + 1]]
   const { isin } = stock.token
@@ -112,12 +118,13 @@ function SymbolHead({ stock, nowMs, order, lostMs, day, alertState }: FigureProp
           )}
         </div>
         <h1>
+          <PinButton {...{ stock, view }} />
           <b dir="auto">{stock.symbol}</b> <span dir="auto">{nameOf(stock)}</span>
         </h1>
         <p class="facts">
           {typeof isin === 'string' && <span>ISIN {isin}</span>}
           <HexLink kind="address" label="contract" hex={stock.address} />
-          <span>{multiplierText(stock)}</span>
+          <span>{sharesText(stock)}</span>
           {notices.map((text) => (
             <span key={text} class="attention">
               {text}
@@ -205,14 +212,14 @@ const isAction = (update: Update): boolean =>
 
 function eventWords(update: Update): string {
   if (update.type === 'multiplier')
-    return `${phaseWords[update.phase]}: ${update.previous === null ? '' : `×${update.previous} → `}×${update.multiplier ?? UNKNOWN}`
+    return `${phaseWords[update.phase]}: ${update.previous === null ? '' : `${update.previous} → `}${update.multiplier ?? UNKNOWN}`
   if (update.type === 'pause') return `${update.features.join(', ').toLowerCase()} ${update.change}`
   return update.type === 'action' ? update.description || update.action_id : ''
 }
 
 function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockProps & { readonly feed: BoardFeed }) {
   // Beside the tape, the last ones are on the screen already.
-  const [isLargest, setLargest] = useState(() => matchMedia('(min-width: 900px)').matches)
+  const [isLargest, setLargest] = useState(() => matchMedia('(min-width: 1020px)').matches)
   const own = lines.all.filter(
     ({ content, ...line }) =>
       content.type !== 'gap' &&

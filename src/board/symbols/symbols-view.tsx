@@ -5,13 +5,13 @@ import { Sparkline, type SparkScale, scaleOf } from '../chart/sparkline.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
 import type { DayFigures } from '../feed/day-bars.ts'
-import { type BoardView, emptyFilter, filterParameters, sortKeys, toggled } from '../shared/board-route.ts'
+import { type BoardView, emptyFilter, filterParameters, sortKeys } from '../shared/board-route.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage, opensHere, PageLink } from '../shared/navigation.tsx'
 import { keepPageKey } from '../shared/page-key.ts'
 import { hasPrice, stockSentence } from '../shared/stock-texts.ts'
 import { orderSymbols, wallPageOf } from './shown-symbols.ts'
-import { BasisCell, ChangeCell, NameCell, NavCell, QuoteCell, type StockProps, VolumeCell } from './symbol-cells.tsx'
+import { BasisCell, ChangeCell, NameCell, NavCell, PinButton, QuoteCell, type StockProps, VolumeCell } from './symbol-cells.tsx'
 import { symbolsCsv } from './symbols-csv.ts'
 
 /** Time for which the list waits for the bars of the day. */
@@ -277,13 +277,3 @@ const SymbolLink = ({ stock, nowMs }: EntryProps) => (
     <span class="unseen">{stockSentence(stock, nowMs)}</span>
   </PageLink>
 )
-
-function PinButton({ stock, view }: EntryProps) {
-  const isPinned = view.pins.includes(stock.symbol)
-  const toggle = () => changeView({ pins: toggled(view.pins, stock.symbol) })
-  return (
-    <button type="button" class="pin" aria-pressed={isPinned} aria-label={`Pin ${stock.symbol}`} onClick={toggle}>
-      {isPinned ? '★' : '☆'}
-    </button>
-  )
-}

@@ -1,10 +1,11 @@
+import type { ComponentProps } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Gap, Update } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
 import { CopyButton } from '../shared/copy-button.tsx'
 import { HexLink } from '../shared/hex-link.tsx'
-import { changeFilter, PageLink } from '../shared/navigation.tsx'
+import { changeFilter, PageLink, replacePage } from '../shared/navigation.tsx'
 import { formatAmount, shortHex } from '../shared/number-text.ts'
 import { relayUrl } from '../shared/page-settings.ts'
 import { Sheet } from '../shared/sheet.tsx'
@@ -13,16 +14,50 @@ import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import type { TapeLine } from './tape-lines.ts'
 import { gapWords, lineRemark, lineText, ZERO_ADDRESS } from './tape-texts.ts'
 
-type FactSheetProps = { readonly id: string; readonly feed: BoardFeed; readonly onClose: () => void }
-
-export function FactSheet(props: FactSheetProps) {
-  const content = props.feed.lines.find(props.id)?.content
-  return content?.type === 'gap' ? <GapSheet gap={content} onClose={props.onClose} /> : <LifeSheet {...props} />
+type FactSheetProps = {
+  readonly id: string
+  readonly feed: BoardFeed
+  /** The lines of the tape beside it, newest last. */
+  readonly lines: readonly TapeLine[]
+  readonly onClose: () => void
 }
 
-function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly gap: Gap }) {
+export function FactSheet(props: FactSheetProps) {
+  const { id, feed, lines, onClose } = props
+  const content = feed.lines.find(id)?.content
+  const at = lines.findIndex((line) => line.id === id)
+  const step = (distance: number) => {
+    const next = at === -1 ? undefined : lines[at + distance]
+    if (next && next.id !== id) replacePage({ name: 'fact', key: next.id })
+  }
+  const steps = [
+    ['k', 1, '↑', 'Newer line'],
+    ['j', -1, '↓', 'Older line'],
+  ] as const
+  const shell: ShellProps = {
+    onClose,
+    onKey: (pressed) => step(steps.find(([key]) => key === pressed)?.[1] ?? 0),
+    tools: steps.map(([key, distance, sign, label]) => (
+      <button
+        type="button"
+        key={key}
+        aria-label={label}
+        title={`${label} (${key})`}
+        disabled={at === -1 || !lines[at + distance]}
+        onClick={() => step(distance)}
+      >
+        {sign}
+      </button>
+    )),
+  }
+  return content?.type === 'gap' ? <GapSheet gap={content} shell={shell} /> : <LifeSheet {...{ id, feed, shell }} />
+}
+
+type ShellProps = Pick<ComponentProps<typeof Sheet>, 'onClose' | 'onKey' | 'tools'>
+
+function GapSheet({ gap, shell }: { readonly gap: Gap; readonly shell: ShellProps }) {
   return (
-    <Sheet title="Messages are missing" onClose={onClose}>
+    <Sheet title="Messages are missing" {...shell}>
       <p>{gapWords[gap.reason]}</p>
       <p class="key">
         after {gap.after ?? 'an unknown position'}, up to {gap.through}
@@ -38,7 +73,7 @@ function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly
   )
 }
 
-function LifeSheet({ id, feed, onClose }: FactSheetProps) {
+function LifeSheet({ id, feed, shell }: Pick<FactSheetProps, 'id' | 'feed'> & { readonly shell: ShellProps }) {
   const line = feed.lines.find(id)
   const { events, stage, failure } = useFact(id, feed, line)
   const tx = events.flatMap((update) => ('tx' in update && update.tx ? [update.tx.hash] : []))[0]
@@ -47,7 +82,7 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   const title = [symbol === '*' ? '' : symbol, type].filter(Boolean).join(' ')
   const tokenSymbol = symbol === '*' || address === null ? null : symbol
   return (
-    <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stage}</span>} onClose={onClose}>
+    <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stage}</span>} {...shell}>
       {line && <FactSummary line={line} />}
       {failure !== null && <p class="attention">{failure}</p>}
       <dl class="parties">
@@ -140,7 +175,12 @@ function Parties({ line: { content }, filter }: { readonly line: TapeLine; reado
   )
 }
 
-type ReadFact = { readonly events: readonly Update[]; readonly stage: string; readonly failure: string | null }
+type ReadFact = {
+  readonly id?: string
+  readonly events: readonly Update[]
+  readonly stage: string
+  readonly failure: string | null
+}
 const unread: ReadFact = { events: [], stage: '', failure: null }
 
 /** Reads the messages of a key, and again when its line changes. For a position, reads the message at that position. */
@@ -154,19 +194,25 @@ function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
         : `v1/events?types=*&order=desc&limit=1&through=${encodeURIComponent(id)}`
       const response = await fetch(new URL(path, feed.client.url), { headers: feed.headers, signal: abort.signal })
       const body = await response.json()
-      if (!response.ok) return setRead({ ...unread, failure: body.message })
-      if (isKey(id)) return setRead({ ...body, failure: null })
+      if (!response.ok) return setRead({ ...unread, id, failure: body.message })
+      if (isKey(id)) return setRead({ ...body, id, failure: null })
       const events = body.events.filter((update: Update) => update.id === id)
-      setRead({ ...unread, events, failure: events.length > 0 ? null : 'There is no message at this position.' })
+      setRead({ ...unread, id, events, failure: events.length > 0 ? null : 'There is no message at this position.' })
     }
     load().catch(
       () =>
-        !abort.signal.aborted && setRead((now) => ({ ...now, failure: 'The relay cannot be reached: this is what the page has.' })),
+        !abort.signal.aborted &&
+        setRead((now) => ({
+          ...(now.id === id ? now : unread),
+          id,
+          failure: 'The relay cannot be reached: this is what the page has.',
+        })),
     )
     return () => abort.abort()
     // Each message about a fact makes a new `line`, so the fact is read again.
   }, [id, feed, line])
-  return read
+  // Until the next fact is read, nothing of the one before is shown for it.
+  return read.id === id ? read : unread
 }
 
 const isKey = (id: string): boolean => id.includes('-')

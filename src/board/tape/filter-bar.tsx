@@ -3,6 +3,7 @@ import { type BoardFilter, emptyFilter, toggled } from '../shared/board-route.ts
 import { changeFilter } from '../shared/navigation.tsx'
 import { formatAmount, plainAmount } from '../shared/number-text.ts'
 import { lineTypes } from './tape-lines.ts'
+import { moves } from './tape-tabs.ts'
 
 type FilterProps = { readonly filter: BoardFilter; readonly onChange: (filter: BoardFilter) => void }
 
@@ -43,8 +44,9 @@ export function FilterChips({ filter, onMore }: Pick<FilterProps, 'filter'> & { 
 const AMOUNTS = ['1k', '10k', '100k']
 
 const groupedTypes: readonly (readonly [name: string, types: readonly string[]])[] = [
-  ['Moves', ['trade', 'transfer', 'mint', 'burn', 'seize', 'approval']],
-  ['Company', ['multiplier', 'pause', 'action', 'token', 'session']],
+  ['Trades', ['trade']],
+  ['Moves', moves],
+  ['Events', ['multiplier', 'pause', 'action', 'token', 'session', 'approval']],
   ['Readings', ['nav', 'quote', 'bar', 'venue']],
 ]
 const isGrouped = (type: string): boolean => groupedTypes.some(([, types]) => types.includes(type))
@@ -86,7 +88,6 @@ export function FilterForm({ filter, onChange }: FilterProps) {
     <form class="filter" aria-label="Filter" onSubmit={submit}>
       {field('symbols', 'Symbols', 'all')}
       {field('minValue', 'Minimum value (USD)', 'any')}
-      {field('account', 'Addresses', 'from or to 0x…')}
       <p class="wide amounts">
         {AMOUNTS.map((amount) => (
           <button
@@ -100,6 +101,7 @@ export function FilterForm({ filter, onChange }: FilterProps) {
           </button>
         ))}
       </p>
+      {field('account', 'Addresses', 'from or to 0x…')}
       <fieldset class="wide">
         <legend>Types (none ticked: all)</legend>
         {typeGroups.map(([name, group]) => (

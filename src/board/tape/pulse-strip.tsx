@@ -14,6 +14,9 @@ type StripProps = { readonly feed: BoardFeed; readonly nowMs: number; readonly a
 /** The page that is served says it too, so that it stays where it is when the script begins. */
 const TAGLINE = 'Tokenized stocks, live: what each is worth, and how far to trust it'
 
+/** Age of the newest block from which a live feed is slow: the node may be stuck. */
+const SLOW_MS = 10_000
+
 /** Shows what the page is, and whether the feed is alive. Its second line says what is wrong, most important first. */
 export function Strip({ feed, nowMs, alertState }: StripProps) {
   const { state, status } = feed
@@ -32,7 +35,7 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
         <span class="pulse-dot" aria-hidden="true" />
         <b>{phaseWord(feed, source)}</b>
         {isLive && lag !== null && source !== 'down' && (
-          <span>
+          <span class={lag >= SLOW_MS ? 'attention' : ''}>
             · {formatDuration(lag)}
             <span class="wide-word"> behind</span>
           </span>
@@ -40,12 +43,13 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
       </PageLink>
       <p class="tagline">{TAGLINE}</p>
       <SessionText feed={feed} nowMs={nowMs} />
-      <p
+      <PageLink
+        page={{ name: 'health' }}
         class="strip-score"
         title={`In the last ${status?.score?.length ?? 0} h: how many of the facts that were published before their block were sealed as they were published`}
       >
-        {scoreText(status)}
-      </p>
+        <ScoreText status={status} />
+      </PageLink>
       <p class={`trouble ${trouble?.level ?? ''}`} role="status">
         {trouble && <PageLink page={trouble.page ?? { name: 'health' }}>{trouble.text}</PageLink>}
         {trouble?.dismiss && (
@@ -98,14 +102,23 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   )
 }
 
-function scoreText(status: ServiceStatus | null): string {
+/** Sums up the hours that the relay has counted: how many pre-confirmed lines were sealed, of how many that were judged. */
+export function recordOf(status: ServiceStatus | null) {
   const hours = status?.score ?? []
-  const sum = (name: 'sealed' | 'retracted') => hours.reduce((total, hour) => total + hour[name], 0)
-  const [sealed, retracted] = [sum('sealed'), sum('retracted')]
-  const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
-  if (sealed + retracted === 0) return ''
-  const ahead = lead == null ? '' : `, ${formatDuration(lead)} ahead`
-  return `${formatRight(sealed, sealed + retracted)} early lines came true${ahead}`
+  const sum = (name: 'sealed' | 'retracted' | 'late') => hours.reduce((total, hour) => total + hour[name], 0)
+  const sealed = sum('sealed')
+  const leadMs = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50 ?? null
+  return { sealed, judged: sealed + sum('retracted'), late: sum('late'), leadMs }
+}
+
+function ScoreText({ status }: Pick<BoardFeed, 'status'>) {
+  const { sealed, judged, leadMs } = recordOf(status)
+  if (judged === 0) return null
+  return (
+    <>
+      <b>{formatRight(sealed, judged)}</b> pre-confirmed lines were sealed{leadMs !== null && `, ${formatDuration(leadMs)} ahead`}
+    </>
+  )
 }
 
 type Trouble = {
@@ -151,7 +164,9 @@ function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | n
   if (source === 'down')
     return { level: 'bad', text: `Source down${since}${reason}. Nothing new arrives; history and NAV still work` }
   if (source === 'poll') return { level: 'fair', text: `Slower than usual${since}${reason}. Lines may come late` }
-  return source === 'sealed' ? { level: 'fair', text: `No early lines${since}${reason}. Each comes with its block` } : null
+  return source === 'sealed'
+    ? { level: 'fair', text: `Nothing is pre-confirmed${since}${reason}. Each line comes with its block` }
+    : null
 }
 
 function gapTrouble(feed: BoardFeed, nowMs: number): Trouble | null {

@@ -2,7 +2,7 @@ import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Head, StockState } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { memo } from '../feed/board-hooks.ts'
+import { memo, useOutside } from '../feed/board-hooks.ts'
 import { type BoardFilter, type TapeShow, tapeShows } from '../shared/board-route.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage } from '../shared/navigation.tsx'
@@ -25,7 +25,9 @@ import {
   weightOf,
 } from './tape-texts.ts'
 
-const ROW_PX = 44
+/** Height of a line: of two rows, and of one where the list is as wide as the page. The style has these numbers too. */
+const [LINE_PX, WIDE_LINE_PX] = [44, 36]
+const WIDE = '(min-width: 720px) and (max-width: 1019px)'
 /** Rows drawn beyond each edge, so that a quick scroll shows no empty space. */
 const MARGIN_ROWS = 6
 
@@ -67,6 +69,7 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
     setFocus(false)
     onPause(false)
   }
+  const panel = useOutside<HTMLElement>(() => setFilterOpen(false))
   const closeFilter = (event: KeyboardEvent) => {
     if (event.key !== 'Escape' || !isFilterOpen) return
     setFilterOpen(false)
@@ -77,7 +80,7 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
     changeFilter(next)
   }
   return (
-    <section class="tape" aria-label="Tape" onKeyDown={closeFilter}>
+    <section class="tape" aria-label="Tape" ref={panel} onKeyDown={closeFilter}>
       <header class="tape-head">
         <h2>Tape{token && ` · ${token.symbol}`}</h2>
         <span class="chips">
@@ -116,6 +119,7 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
       )}
       <div
         class="tape-body"
+        onPointerDown={() => setFilterOpen(false)}
         // A finger that has left the screen is nowhere.
         onPointerEnter={({ pointerType }) => setUnderPointer(pointerType === 'mouse')}
         onPointerLeave={() => setUnderPointer(false)}
@@ -154,9 +158,9 @@ function SignLine() {
 }
 
 const signNames = [
-  ['preconfirmed', 'early: no block yet'],
+  ['preconfirmed', 'pre-confirmed: no block yet'],
   ['sealed', 'sealed'],
-  ['retracted', 'did not happen'],
+  ['retracted', 'retracted'],
 ] as const
 
 const TapeTabs = ({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) => (
@@ -180,10 +184,11 @@ type LineListProps = Pick<TapeProps, 'feed' | 'nowMs' | 'show'> & {
 }
 
 function LineList({ feed, nowMs, scroller, shown, waiting, show, top, onScroll }: LineListProps) {
+  const linePx = matchMedia(WIDE).matches ? WIDE_LINE_PX : LINE_PX
   const count = shown.length
-  const from = Math.max(0, Math.floor(top / ROW_PX) - MARGIN_ROWS)
+  const from = Math.max(0, Math.floor(top / linePx) - MARGIN_ROWS)
   // The list is never higher than the window, so no row below this one is visible.
-  const to = Math.min(count, Math.ceil((top + innerHeight) / ROW_PX) + MARGIN_ROWS)
+  const to = Math.min(count, Math.ceil((top + innerHeight) / linePx) + MARGIN_ROWS)
   useEffect(() => {
     if (to >= count - MARGIN_ROWS && feed.lines.all.length > 0) void feed.readOlder()
   }, [feed, to, count])
@@ -198,11 +203,11 @@ function LineList({ feed, nowMs, scroller, shown, waiting, show, top, onScroll }
       aria-label="Newest first"
       onScroll={({ currentTarget }) => onScroll(currentTarget.scrollTop)}
     >
-      <ul class="tape-space" style={{ height: `${count * ROW_PX}px` }}>
+      <ul class="tape-space" style={{ height: `${count * linePx}px` }}>
         {rows.map((line, index) => {
           // Only sealed lines depend on the heads. The others receive none, so that a new head does not draw them again.
           const head = line.isSealed ? feed.head : null
-          return <TapeRow key={line.nth} top={(from + index) * ROW_PX} {...{ line, head }} />
+          return <TapeRow key={line.nth} top={(from + index) * linePx} {...{ line, head }} />
         })}
       </ul>
       {count === 0 && <p class="empty">{emptyWords(feed, show, waiting, nowMs)}</p>}

@@ -1,7 +1,8 @@
 import type { TapeShow } from '../shared/board-route.ts'
 import { isFolded, type TapeLine } from './tape-lines.ts'
 
-const moves = ['transfer', 'mint', 'burn', 'seize']
+/** Types of a movement of tokens. */
+export const moves = ['transfer', 'mint', 'burn', 'seize']
 
 type Tab = { readonly title: string; readonly shows: (line: TapeLine) => boolean; readonly empty: string }
 

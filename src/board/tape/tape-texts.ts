@@ -9,7 +9,7 @@ import {
   stageWords,
   venueWords,
 } from '../shared/state-words.ts'
-import { factorText } from '../shared/stock-texts.ts'
+import { shortMultiplier } from '../shared/stock-texts.ts'
 import type { TapeLine } from './tape-lines.ts'
 
 export type LineText = {
@@ -43,8 +43,8 @@ export function lineText({ content }: TapeLine): LineText {
       return {
         ...base,
         type: 'shares per token',
-        figure: content.multiplier === null ? UNKNOWN : factorText(content.multiplier),
-        detail: [phaseWords[content.phase], content.previous !== null && `was ${factorText(content.previous)}`]
+        figure: content.multiplier === null ? UNKNOWN : shortMultiplier(content.multiplier),
+        detail: [phaseWords[content.phase], content.previous !== null && `was ${shortMultiplier(content.previous)}`]
           .filter(Boolean)
           .join(', '),
       }

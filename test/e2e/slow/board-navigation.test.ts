@@ -125,7 +125,7 @@ it('a sheet that is closed twice at once leaves the board open', async (test) =>
     }
     addEventListener('popstate', close)
     close()`)
-  await page.waitForFunction("location.hash === '#/'")
+  await expect.poll(() => hashOf(page)).toBe('#/')
   await drawn(page)
   expect(page.url()).toContain(relay.url)
 })
@@ -142,6 +142,24 @@ describe('the keys', () => {
     await page.keyboard.press('k')
     await drawn(page)
     expect(hashOf(page)).toBe('#/AAPLc')
+  })
+
+  it('lead from line to line of the tape while the sheet of one is open', async (test) => {
+    const stack = await openBoardStack(test, browser)
+    const { page } = stack
+    transfer(stack, 'AAPLc', 2)
+    await page.locator('[data-stage]').nth(1).waitFor()
+    const [newer = '', older = ''] = (await shownLines(page)).map(({ id }) => id)
+    await page.locator(`[data-line="${newer}"] button`).click()
+    const sheet = page.getByRole('dialog')
+    await sheet.getByText(newer, { exact: false }).first().waitFor()
+    await page.keyboard.press('j')
+    await sheet.getByText(older, { exact: false }).first().waitFor()
+    await sheet.getByRole('button', { name: 'Newer line' }).click()
+    await sheet.getByText(newer, { exact: false }).first().waitFor()
+    expect(await sheet.getByRole('button', { name: 'Newer line' }).isDisabled()).toBe(true)
+    await page.keyboard.press('Escape')
+    await expect.poll(() => hashOf(page)).toBe('')
   })
 
   it('lead on from a page by whatever name it was opened, and none that is pressed quickly is lost', async (test) => {
@@ -178,6 +196,19 @@ describe('the keys', () => {
     await page.locator('.app:not(.wall) tr[data-symbol]').first().waitFor()
     expect(page.url()).not.toContain('wall')
   })
+})
+
+it.for([
+  ['the filter', '/', 'Filter', '.filter-panel'],
+  ['the alerts', '/#/AAPLc', 'Alerts', '.alerts fieldset'],
+] as const)('a press beside %s closes them, and one inside does not', async ([, path, opener, panel], test) => {
+  const { page } = await openBoardStack(test, browser, { path })
+  await page.getByText(opener, { exact: true }).click()
+  await page.locator(panel).getByRole('checkbox').first().click()
+  await drawn(page)
+  expect(await page.locator(panel).isVisible()).toBe(true)
+  await page.locator('.tagline').click()
+  await page.locator(panel).waitFor({ state: 'hidden' })
 })
 
 describe('the search', () => {
