@@ -11,13 +11,13 @@ import type { OpenKey, OpenKeys, SealedBlock } from './sealed-block.ts'
 /** A chain check is valid for this long. An endpoint with an older check is checked before the relay retracts a log. */
 const CONFIRMED_FOR_MS = 60_000
 
-/** The logs of a block are incomplete: a log is missing or cannot be read. */
+/** The logs of blocks are incomplete: a log is missing or cannot be read. */
 export class MissingLogsError extends Error {
-  readonly hash: Hex
+  readonly hashes: readonly Hex[]
 
-  constructor({ number, hash }: Pick<SealedHeader, 'number' | 'hash'>, what = 'lacks logs of transactions that it may contain') {
-    super(`block ${number} ${what}`)
-    this.hash = hash
+  constructor(message: string, hashes: readonly Hex[]) {
+    super(message)
+    this.hashes = hashes
   }
 }
 
@@ -54,7 +54,8 @@ export async function readBlock(
   const filters = filtersToRead(listed, openKeys.at(header.number))
   const first = await readLogs(node, header, filters, signal)
   const answer = mayPrecedeOthers(first, filters) ? await readLogs(node, header, filters, signal) : first
-  if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header, 'has logs that cannot be read')
+  if (!acceptsMissing && answer.unreadable > 0)
+    throw new MissingLogsError(`block ${header.number} has logs that cannot be read`, [header.hash])
   // The relay may have published more keys during the read, so the ledger is asked again.
   const judged = openKeys.at(header.number)
   if (!acceptsMissing) await checkMissing(node, header, answer, judged, signal)
@@ -166,7 +167,7 @@ async function checkMissing(
   const included = new Set(reread.transactions)
   // A block that used gas has transactions, even if the node lists none.
   const areGone = (included.size > 0 || reread.gasUsed === 0) && missing.every(({ tx }) => !included.has(tx))
-  if (!areGone) throw new MissingLogsError({ number, hash })
+  if (!areGone) throw new MissingLogsError(`block ${number} lacks logs of transactions that it may contain`, [hash])
 }
 
 const isInvalid = (failure: unknown): failure is UpstreamError => failure instanceof UpstreamError && failure.kind === 'invalid'

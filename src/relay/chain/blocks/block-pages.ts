@@ -2,7 +2,15 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { ReadFilter } from '../logs/log-filter.ts'
 import type { Log } from '../logs/log-parser.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { type BlockReadContext, filtersToRead, readBlock, readHeader, readLogs, settleableLogs } from './block-logs.ts'
+import {
+  type BlockReadContext,
+  filtersToRead,
+  MissingLogsError,
+  readBlock,
+  readHeader,
+  readLogs,
+  settleableLogs,
+} from './block-logs.ts'
 import type { BlockRange, SealedBlock } from './sealed-block.ts'
 
 const PARALLEL_BLOCKS = 4
@@ -54,10 +62,24 @@ async function groupByBlock(
     else unclear.add(number)
   }
   const numbers = [...unclear].sort((a, b) => a - b)
-  for (let first = 0; first < numbers.length; first += PARALLEL_BLOCKS) {
-    const next = numbers.slice(first, first + PARALLEL_BLOCKS)
-    blocks.push(...(await Promise.all(next.map((number) => readOldBlock(context, acceptsMissing, number)))))
+  const failures: MissingLogsError[] = []
+  const readOne = async (number: number): Promise<void> => {
+    try {
+      blocks.push(await readOldBlock(context, acceptsMissing, number))
+    } catch (failure) {
+      if (!(failure instanceof MissingLogsError)) throw failure
+      failures.push(failure)
+    }
   }
+  for (let first = 0; first < numbers.length; first += PARALLEL_BLOCKS)
+    await Promise.all(numbers.slice(first, first + PARALLEL_BLOCKS).map(readOne))
+  const [first, ...others] = failures
+  // The page waits once for all of its blocks, and not once for each.
+  if (first)
+    throw new MissingLogsError(
+      `${first.message}${others.length > 0 ? `, as ${others.length} more of its page` : ''}`,
+      failures.flatMap(({ hashes }) => hashes),
+    )
   return blocks.sort((a, b) => a.number - b.number)
 }
 

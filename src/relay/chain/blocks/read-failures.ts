@@ -33,11 +33,11 @@ export type Failures = {
 export const noFailures: Failures = { counts: new Map(), retryAt: Number.NEGATIVE_INFINITY, last: null }
 
 export function afterFailure({ counts }: Failures, failure: ReadFailure, at: number): Failures {
-  const kind = failure instanceof MissingLogsError ? failure.hash : failure.kind
-  const ofKind = (counts.get(kind) ?? 0) + 1
-  const all = new Map(counts).set(kind, ofKind)
-  const [oldest] = all.keys()
-  if (all.size > COUNTS_BOUND && oldest !== undefined) all.delete(oldest)
+  const kinds = failure instanceof MissingLogsError ? failure.hashes : [failure.kind]
+  const all = new Map(counts)
+  for (const kind of kinds) all.set(kind, (counts.get(kind) ?? 0) + 1)
+  for (const kind of all.keys()) if (all.size > COUNTS_BOUND) all.delete(kind)
+  const ofKind = Math.max(...kinds.map((kind) => all.get(kind) ?? 1))
   return { counts: all, retryAt: at + delayAfter(failure, ofKind, sum(all)), last: failure }
 }
 

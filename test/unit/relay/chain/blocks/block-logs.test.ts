@@ -2,6 +2,7 @@ import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { filtersToRead, MissingLogsError, readBlock, readLogs } from '../../../../../src/relay/chain/blocks/block-logs.ts'
+import { readBlocks } from '../../../../../src/relay/chain/blocks/block-pages.ts'
 import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
@@ -18,16 +19,17 @@ const openReader = (listed: readonly ReadFilter[] = [{ addresses: [apple] }]) =>
   clock.frame = NOW
   const chain = new FakeChain(HEAD)
   const openKeysOfChain = new FakeOpenKeys()
-  const settle = async (block = HEAD, { acceptsMissing = false } = {}) => {
+  const contextNow = () => {
     const node = new ChainReader(chain.request)
     const { signal } = new AbortController()
-    const header = sealedHeader(chain.headerOf(block))
     const { confirmChain } = chain
-    const context = { node, confirmChain, openKeys: openKeysOfChain, filters: () => listed, clock, signal }
-    const { logs } = await readBlock(context, header, acceptsMissing)
+    return { node, confirmChain, openKeys: openKeysOfChain, filters: () => listed, clock, signal }
+  }
+  const settle = async (block = HEAD, { acceptsMissing = false } = {}) => {
+    const { logs } = await readBlock(contextNow(), sealedHeader(chain.headerOf(block)), acceptsMissing)
     return logs.map(({ key }) => key)
   }
-  return { chain, openKeysOfChain, settle }
+  return { chain, openKeysOfChain, settle, contextNow }
 }
 
 describe('the logs that settle a block', () => {
@@ -62,6 +64,23 @@ describe('the logs that settle a block', () => {
     chain.hideLogs(HEAD)
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
     expect(await settle(HEAD, { acceptsMissing: true })).toEqual([])
+  })
+
+  it('of a page are doubted for all its blocks at once, so that the page waits once', async () => {
+    const { chain, openKeysOfChain, contextNow } = openReader()
+    const blocks = Array.from({ length: 7 }, (_, nth) => HEAD - nth)
+    for (const block of blocks) openKeysOfChain.add(chain.addLog(block))
+    const doubted = blocks.slice(0, 6)
+    for (const block of doubted) chain.hideLogs(block)
+    const page = { from: HEAD - 9, to: HEAD }
+    const failure = await readBlocks(contextNow(), () => false, page).catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(MissingLogsError)
+    if (!(failure instanceof MissingLogsError)) return
+    expect(new Set(failure.hashes)).toEqual(new Set(doubted.map((block) => sealedHeader(chain.headerOf(block)).hash)))
+    const read = await readBlocks(contextNow(), (hash) => failure.hashes.includes(hash), page)
+    expect(read.map(({ number, logs }) => [number, logs.length])).toEqual(
+      blocks.map((block) => [block, doubted.includes(block) ? 0 : 1]).toReversed(),
+    )
   })
 
   it('are doubted if they lack a key that was published during the read', async () => {

@@ -15,7 +15,7 @@ import { UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/
 import { blockHash } from '../node-json.ts'
 
 const refusal = (kind: UpstreamErrorKind) => new UpstreamError(kind, 'no')
-const missing = (number: number, hash = blockHash(number)) => new MissingLogsError({ number, hash })
+const missing = (number: number, hash = blockHash(number)) => new MissingLogsError(`block ${number} lacks logs`, [hash])
 const times = (count: number, failure: ReadFailure): readonly ReadFailure[] => Array(count).fill(failure)
 const after = (...all: readonly ReadFailure[]): Failures =>
   all.reduce((failures, failure) => afterFailure(failures, failure, 0), noFailures)
