@@ -12,7 +12,7 @@ import { openRelay } from '../support/in-process-relay.ts'
 
 /**
  * Writes the pictures of the README: rows of the board when they were published, and the same rows two seconds later. With `--all` and
- * a folder, it writes pictures of every view and state into the folder instead.
+ * a folder, it writes pictures of every view and state into the folder instead; with the beginnings of names, of those states.
  */
 
 const NOBODY = `0x${'0'.repeat(40)}`
@@ -109,11 +109,11 @@ async function compose(board: Page, rows: readonly Buffer[]): Promise<Buffer> {
 }
 
 /** Runs the script that takes all pictures. It and what it starts have another time from their first line on. */
-function takeStates(folder: string): void {
+function takeStates(given: readonly string[]): void {
   const clock = new URL('../e2e/slow/settable-date.ts', import.meta.url).href
   const env = { ...process.env, CLOCK_OFFSET_MS: String(Date.parse(STATES_BEGIN) - Date.now()), NODE_OPTIONS: `--import=${clock}` }
   process.exitCode =
-    spawnSync(process.execPath, [join(import.meta.dirname, 'take-states.ts'), folder], { env, stdio: 'inherit' }).status ?? 1
+    spawnSync(process.execPath, [join(import.meta.dirname, 'take-states.ts'), ...given], { env, stdio: 'inherit' }).status ?? 1
 }
 
 async function takeReadmePictures(): Promise<void> {
@@ -150,6 +150,6 @@ async function takeReadmePictures(): Promise<void> {
   await devnet.stop()
 }
 
-const { all } = parseArgs({ options: { all: { type: 'string' } } }).values
-if (all === undefined) await takeReadmePictures()
-else takeStates(all)
+const { values: given, positionals: names } = parseArgs({ options: { all: { type: 'string' } }, allowPositionals: true })
+if (given.all === undefined) await takeReadmePictures()
+else takeStates([given.all, ...names])

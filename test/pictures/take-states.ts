@@ -189,8 +189,8 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ['closed-symbol', weekend, '#/AMZNc', chart],
   ['nav-held', held, '', `${row} [data-state=stale]`],
   ['nav-frozen', quiet, '', `${row} [data-state=frozen]`, { act: ({ devnet }) => devnet.issuer.freezeFeed({ symbol }) }],
-  ['split-scheduled', quiet, '', `${row} .attention >> text=×3`, { act: split(7_200) }],
-  ['split-effective', quiet, '#/AAPLc', '.facts >> text=×3', { act: split() }],
+  ['split-scheduled', quiet, '', `${row} .attention >> text=3 shares`, { act: split(7_200) }],
+  ['split-effective', quiet, '#/AAPLc', '.facts >> text=3 shares', { act: split() }],
   [
     'paused',
     quiet,
@@ -278,14 +278,17 @@ function openScope(): TestLifecycle & { readonly close: () => Promise<void> } {
   return { onTestFinished: (cleanup) => void cleanups.unshift(cleanup), close }
 }
 
-const [, , folder = ''] = process.argv
+/** With names, only the states whose name begins with one of them. */
+const [folder = '', ...names] = process.argv.slice(2)
 const [taken, failures]: [string[], string[]] = [[], []]
 mkdirSync(folder, { recursive: true })
 buildBoard()
 const session = openScope()
 const browser = await openChromium()
 const ahead = Date.parse(CLOSED_MARKET) - Date.now()
-const states = tableOf(followProgram(session), followProgram(session, ahead)).values()
+const states = tableOf(followProgram(session), followProgram(session, ahead))
+  .filter(([state]) => names.length === 0 || names.some((name) => state.startsWith(name)))
+  .values()
 
 async function takeThoseLeft(): Promise<void> {
   for (const state of states) {
