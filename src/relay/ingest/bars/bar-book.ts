@@ -133,7 +133,7 @@ function placedFault(book: BarBook, fault: BarFault): BarFault {
   const isOver = lastBlock !== null && lastBlock < (book.newest?.number ?? 0)
   const to = isOver ? minuteFromBlock(book, lastBlock + 1) : null
   // After a reorganisation below the first block that was settled, all blocks before the fault are unknown.
-  const from = minuteOfBlock(book, firstBlock - 1) ?? Math.min(fault.from, to ?? fault.from)
+  const from = minuteOfBlock(book, firstBlock - 1) ?? Math.min(fault.from, minuteFromBlock(book, firstBlock) ?? fault.from)
   return from === fault.from && to === null ? fault : { ...fault, from, to }
 }
 

@@ -235,6 +235,17 @@ describe('a partial bar', () => {
     await ingest.publish({ type: 'refusal', contract: managedPool.manager as Hex, isOver: false })
     expect(await ingest.publish(sealedEvent(400, []))).toEqual(['bar r1 1 at 324.90438933 in 110-110 partial refused'])
   })
+
+  it('is each one after a refusal, also of blocks below the first settled one', async () => {
+    const filters = [{ addresses: everything }, ofManager]
+    const first = [received(APPLE as Hex), readOf(managedPool, reading(324.9)), read(reading(324.9))]
+    const ingest = await openWith([pool, managedPool], ...first, { type: 'subscribed', filters })
+    await ingest.publish(sealed(401, [], { filters, restartCursor: 99 }))
+    await ingest.publish(replaced(100))
+    await ingest.publish({ type: 'refusal', contract: managedPool.manager as Hex, isOver: false })
+    await ingest.publish(sealed(140, [sale(140)]))
+    expect(await ingest.publish(sealed(402))).toEqual(['bar r1 1 at 324.90438933 in 140-140 partial refused'])
+  })
 })
 
 describe('what a restart needs', () => {

@@ -74,8 +74,8 @@ const tell = (update: Update): string => {
 
 export const settingsOf = (...pools: readonly PoolSetting[]) => ({ quotes: { pools, poolMinDepth: { units: 1_000n, scale: 0 } } })
 export const open = async (...first: readonly IngestEvent[]) => openWith(pool, ...first)
-export const openWith = async (setting: PoolSetting, ...first: readonly IngestEvent[]) => {
-  const worth = settingsOf(setting)
+export const openWith = async (pools: PoolSetting | readonly PoolSetting[], ...first: readonly IngestEvent[]) => {
+  const worth = settingsOf(...[pools].flat())
   return openIngest(tell, { first: [listEvent(apple()), statusEvent('pendingLogs'), headEvent(100), ...first], worth })
 }
 /** The pool is followed. */
