@@ -183,9 +183,12 @@ export const pendingSchedules = ({ changes }: MultiplierHistory): readonly Multi
     return !next || (next.source !== 'call' && (next.timestamp === null || next.timestamp >= effectiveAt))
   })
 
+/** Marks a schedule as applied, and what else reports the same one: a log and a contract answer may both have it. */
 export const markScheduleApplied = (history: MultiplierHistory, schedule: MultiplierChange): MultiplierHistory => ({
   ...history,
-  changes: history.changes.map((change) => (change === schedule ? { ...change, isApplied: true } : change)),
+  changes: history.changes.map((change) =>
+    change.phase === 'scheduled' && isSameSchedule(change, schedule) ? { ...change, isApplied: true } : change,
+  ),
 })
 
 /** Takes the initial value with all its digits from the first log or call, if all blocks before that one were read. */

@@ -142,6 +142,13 @@ describe('a schedule', () => {
     expect(valueAt(markApplied(history), 9)).toBe('2')
   })
 
+  it('takes effect once, though its log and an answer of the contract both have it', () => {
+    const answer = { ...schedule, block: 6, key: null, source: 'call' as const }
+    const history = markApplied(multiplierFrom('1', schedule, answer))
+    const { changes } = history
+    expect(pendingSchedules({ ...history, changes: changes.filter(({ source }) => source === 'log') })).toEqual([])
+  })
+
   it('counts in spite of a cancellation after its time', () => {
     expect(valueAt(markApplied(multiplierFrom('1', schedule, cancellation(9))), 10)).toBe('2')
   })
