@@ -62,7 +62,7 @@ export function Board() {
         <Strip feed={feed} nowMs={nowMs} alertState={alertState} />
         <Tools route={{ page: base.current, filter, view }} feed={feed} search={search} onHelp={() => setHelpOpen(true)} />
       </header>
-      <TabBar tab={view.tab} />
+      <TabBar tab={view.tab} page={base.current} />
       <main class="state" {...main}>
         <MainPage page={base.current} order={symbols} {...{ feed, nowMs, view, selected, alertState }} />
         <Notes />
@@ -172,15 +172,20 @@ function useKeyboard(actions: KeyActions): void {
 }
 
 /** The buttons that select the part of the page that a narrow screen shows. */
-const TabBar = ({ tab }: Pick<BoardView, 'tab'>) => (
-  <nav class="tab-bar" aria-label="Parts of the page">
-    {(['symbols', 'tape'] as const).map((name) => (
-      <button type="button" key={name} aria-pressed={tab === name} onClick={() => changeView({ tab: name })}>
-        {name === 'symbols' ? 'Symbols' : 'Tape'}
-      </button>
-    ))}
-  </nav>
-)
+function TabBar({ tab, page }: Pick<BoardView, 'tab'> & Pick<BoardRoute, 'page'>) {
+  const isOther = page.name === 'health' || page.name === 'play'
+  const open = (name: BoardView['tab']) =>
+    isOther && name === 'symbols' ? openPage({ name: 'symbols' }) : changeView({ tab: name })
+  return (
+    <nav class="tab-bar" aria-label="Parts of the page">
+      {(['symbols', 'tape'] as const).map((name) => (
+        <button type="button" key={name} aria-pressed={tab === name && !(isOther && name === 'symbols')} onClick={() => open(name)}>
+          {name === 'symbols' ? 'Symbols' : 'Tape'}
+        </button>
+      ))}
+    </nav>
+  )
+}
 
 /** Keeps the text and the sign of the tab, which a reader sees beside other tabs. */
 function useTab(title: string, icon: string): void {
@@ -210,16 +215,20 @@ function MainPage({ page, order, alertState, ...symbols }: MainProps) {
   if (stock) return <SymbolPage {...{ stock, feed, nowMs, alertState, view: symbols.view }} order={order()} key={stock.address} />
   if (feed.failure !== null) return <RefusedCard feed={feed} />
   if (feed.state?.phase !== 'live') return <p class="empty">Loading …</p>
+  const isSelection = feed.filter.symbols.length > 0
   return (
-    <p class="empty">
-      There is no symbol “{page.symbol}”{feed.filter.symbols.length > 0 ? ' in this selection' : ''}.{' '}
-      {feed.filter.symbols.length > 0 && (
+    <section class="card" aria-label="Unknown symbol">
+      <h2>
+        There is no symbol “{page.symbol}”{isSelection ? ' in this selection' : ''}.
+      </h2>
+      <p class="faint">The list has {feed.book.all().length} symbols. A symbol may have been delisted or renamed.</p>
+      {isSelection && (
         <button type="button" onClick={() => changeFilter({ ...feed.filter, symbols: emptyFilter.symbols })}>
           Clear the filter
         </button>
-      )}{' '}
+      )}
       <BackLink />
-    </p>
+    </section>
   )
 }
 

@@ -174,7 +174,7 @@ const atEveryWidth = (...[name, follow, path, shows]: State): State[] =>
 const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   // Pages with nothing to show.
   ['search-nothing', demo, '', '.empty >> text=Nothing matches', { reader: search('zzz') }],
-  ['symbol-unknown', demo, '#/NOSUCH', '.empty >> text=There is no symbol'],
+  ['symbol-unknown', demo, '#/NOSUCH', '.card >> text=There is no symbol'],
   ['filter-refused', demo, '#/?symbols=NOPE', '.card[aria-label=Refused]', { act: null }],
   ['loading', demo, '', '.skeleton td >> nth=3', unscripted],
   ['connecting', demo, '', '.skeleton[aria-busy]', unanswered],
@@ -207,8 +207,8 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ['source-unreliable', followChain(faulty), '#/?tab=tape&show=retracted', '.trouble >> text=Unreliable source'],
   ['source-polling', impatient, '', '.trouble >> text=Slower than usual', { act: refusePushes }],
   ['source-down', impatient, '', '.trouble >> text=Source down', { act: stopChain }],
-  ['disconnected', quiet, '', '.trouble >> text=Reconnecting', { act: stopAfter(priced) }],
-  ['disconnected-symbol', quiet, '#/AAPLc', '.trouble >> text=Reconnecting', { act: stopAfter(chart) }],
+  ['disconnected', quiet, '', '.trouble >> text=Connection lost', { act: stopAfter(priced) }],
+  ['disconnected-symbol', quiet, '#/AAPLc', '.trouble >> text=Connection lost', { act: stopAfter(chart) }],
   ['gap', quiet, '#/?tab=tape&types=transfer,trade', '.line[data-tint=attention]', { act: ({ renew }) => renew() }],
   // The views, on the built-in chain, which has had some time to trade by now.
   ...atEveryWidth('list', demo, '', priced),

@@ -167,7 +167,15 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
   const shown = pointed ?? (last ? { bar: last, time: timeOf(last) } : null)
   return (
     <>
-      <p class="cursor-text figure">{shown && `${pointed ? '' : 'Last candle  '}${pointedText(shown, data, nowMs)}`}</p>
+      <p class="cursor-text figure">
+        {shown && !pointed && 'Last candle '}
+        {shown &&
+          pointedParts(shown, data, nowMs).map(([name, value]) => (
+            <span key={name}>
+              {name} <b>{value}</b>
+            </span>
+          ))}
+      </p>
       <div
         class="chart"
         ref={box}
@@ -194,15 +202,21 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
 
 const shadeNames: Readonly<Record<Shade, string>> = { held: 'NAV held', closed: 'market closed' }
 
-function pointedText({ bar, time }: Pointed, { navs }: ChartData, nowMs: number): string {
+/** The names and values of a step of the chart. */
+function pointedParts(
+  { bar, time }: Pointed,
+  { navs }: ChartData,
+  nowMs: number,
+): readonly (readonly [name: string, value: string])[] {
   const nav = navs.findLast((point) => point.time <= time)
-  const navText = `NAV ${nav ? nav.value.toFixed(2) : UNKNOWN}${nav?.isHeld ? ' held' : ''}`
-  const at = formatMoment(new Date(time * 1_000).toISOString(), nowMs)
-  if (!bar?.close) return `${at}  no trades  ${navText}`
-  const prices = (['open', 'high', 'low', 'close'] as const).map((name) => `${name[0]?.toUpperCase()} ${formatPrice(bar[name])}`)
-  const premium =
-    bar.basis_bps === null
-      ? ''
-      : `  last trade ${formatBps(bar.basis_bps)} bps from ${bar.basis === 'drift' ? 'a held NAV' : 'the NAV'}`
-  return `${at}  ${prices.join(' ')}  Vol ${formatMoney(Number(bar.currency_volume))}  ${navText}${premium}`
+  const at = ['', formatMoment(new Date(time * 1_000).toISOString(), nowMs)] as const
+  const navPart = [nav?.isHeld ? 'held NAV' : 'NAV', nav ? nav.value.toFixed(2) : UNKNOWN] as const
+  if (!bar?.close) return [at, ['no trades', ''], navPart]
+  const prices = (['open', 'high', 'low', 'close'] as const).map(
+    (name) => [name[0]?.toUpperCase() ?? '', formatPrice(bar[name])] as const,
+  )
+  const volume = ['Vol', formatMoney(Number(bar.currency_volume))] as const
+  const basis =
+    bar.basis_bps === null ? [] : ([[bar.basis === 'drift' ? 'drift' : 'premium', `${formatBps(bar.basis_bps)} bps`]] as const)
+  return [at, ...prices, volume, navPart, ...basis]
 }

@@ -35,11 +35,14 @@ export type ChartData = {
 const FONT_PX = 12
 /** A low part of the chart has labels as near to each other as this many of their heights. */
 const TICK_DENSITY = 1.4
-/** Heights of the prices, the premium and the volume. */
-const HEIGHTS = [6, 2.1, 1.5]
+/** Heights of the premium, and of the prices, the premium and the volume. */
+const [PREMIUM_HEIGHT, NO_PREMIUM_HEIGHT] = [2.1, 0.6]
+const HEIGHTS = [6, PREMIUM_HEIGHT, 1.5]
 
 /** Room for half a label at the edges of the time, and the largest part of the width for it. */
 const [LABEL_PX, EDGE_PART] = [24, 0.1]
+/** Room for the label of the NAV beside the newest candle, and the largest part of the width for it. */
+const [NAV_PX, NAV_PART] = [44, 0.16]
 /** A longer time has labels at full hours; a shorter one every five minutes. */
 const LABELLED_S = 3_600
 /** How far one press of a key moves and zooms. */
@@ -120,7 +123,7 @@ export class CandleDrawing {
             },
       ),
     )
-    this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.soft : colors.ink })))
+    this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.faint : colors.soft })))
     this.#shade.setData(
       times.map((time) => {
         const shade = shades.get(time)
@@ -158,6 +161,9 @@ export class CandleDrawing {
         color: colors.attention,
       })),
     )
+    // A premium that nobody knows needs no more room than the words that say so.
+    const isKnown = bars.some(({ basis_bps }) => basis_bps !== null)
+    this.#chart.panes()[1]?.setStretchFactor(isKnown ? PREMIUM_HEIGHT : NO_PREMIUM_HEIGHT)
     const font = { fontSize: FONT_PX * this.#zoom, fontFamily: getComputedStyle(this.#element).fontFamily }
     for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries())
       this.#titles[index]?.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: colors.soft, ...font }] })
@@ -178,11 +184,12 @@ export class CandleDrawing {
     const indexOf = (time: number) => scale.timeToIndex(time as UTCTimestamp, true) ?? 0
     const [from, to] = [indexOf(this.#newest - seconds), indexOf(this.#newest)]
     const edge = (to - from) * Math.min(EDGE_PART, LABEL_PX / Math.max(1, scale.width()))
+    const room = (to - from) * Math.min(NAV_PART, NAV_PX / Math.max(1, scale.width()))
     const perSecond = (to - from) / seconds
     // The first label is at a full hour or so, or at the first candle. Too near to the edge, it would be cut.
     const unit = seconds > LABELLED_S ? 3_600 : 300
     const untilLabel = perSecond * ((unit - ((this.#newest - seconds) % unit)) % unit)
-    scale.setVisibleLogicalRange({ from: from <= edge ? -edge : from - Math.max(0, edge - untilLabel), to: to + 1 + edge })
+    scale.setVisibleLogicalRange({ from: from <= edge ? -edge : from - Math.max(0, edge - untilLabel), to: to + 1 + room })
   }
 
   #leave(): void {
@@ -213,7 +220,13 @@ export class CandleDrawing {
   /** Takes the colours of the page, which may have changed. */
   #paint() {
     const colors = {
-      ...{ ink: this.#color('--ink'), soft: this.#color('--soft'), line: this.#color('--line'), shade: this.#color('--shade') },
+      ...{
+        ink: this.#color('--ink'),
+        soft: this.#color('--soft'),
+        line: this.#color('--line'),
+        paper: this.#color('--paper'),
+        shade: this.#color('--shade'),
+      },
       ...{ up: this.#color('--up'), down: this.#color('--down'), attention: this.#color('--attention') },
       ...{ faintUp: this.#color('--up', 0.6), faintDown: this.#color('--down', 0.6), held: this.#color('--attention', 0.06) },
       faint: this.#color('--soft', 0.5),
@@ -236,9 +249,10 @@ export class CandleDrawing {
       crosshair: { mode: CrosshairMode.Normal },
       localization: { timeFormatter: (time: Time) => localTime(Number(time)) },
     })
-    const { up, down } = colors
+    const { up, down, paper } = colors
     this.#candles.applyOptions({
-      upColor: up,
+      // A hollow candle rises, so that its side can be seen without colours.
+      upColor: paper,
       downColor: down,
       borderUpColor: up,
       borderDownColor: down,

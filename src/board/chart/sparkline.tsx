@@ -44,6 +44,7 @@ export const Sparkline = memo(({ closes, change, maxChange, fromMs, isOld }: Spa
     <svg class="spark" viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">
       {closes.length > 1 && <path class="spark-zero" d={`M${PAD} ${HEIGHT / 2}H${WIDTH - PAD}`} />}
       {closes.length > 1 && <path class={`spark-close ${side}`} d={`M${line}`} />}
+      {closes.length > 0 && <path class={`spark-close spark-end ${side}`} d={`M${line.split('L').at(-1)}h0`} />}
     </svg>
   )
 })

@@ -4,7 +4,7 @@ import { BackLink } from '../shared/navigation.tsx'
 import { formatBlock, formatCount, formatRight, formatShare, UNKNOWN } from '../shared/number-text.ts'
 import { ScrollTable } from '../shared/scroll-table.tsx'
 import { reasonSentence, sourceWords } from '../shared/state-words.ts'
-import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
+import { formatAge, formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
 import { recordOf, troubleOf } from '../tape/pulse-strip.tsx'
 
 type HealthProps = { readonly feed: BoardFeed; readonly nowMs: number }
@@ -49,6 +49,9 @@ export function HealthPage({ feed, nowMs }: HealthProps) {
   )
 }
 
+const HOUR_MS = 3_600_000
+/** Every so many hours, a bar has its time. */
+const LABELLED_HOURS = 6
 /** Hours that have a bar. */
 const SHOWN_HOURS = 24
 
@@ -65,33 +68,56 @@ function healthSentence(feed: BoardFeed, nowMs: number): string {
   return `${trouble === null ? 'Healthy' : trouble.text}. ${record}${lateText}`
 }
 
-/** One bar for each hour: sealed lines, late ones, retracted ones, and whether the source was down. */
+/** One bar for each of the last hours: sealed lines, late ones, retracted ones, and whether the source was down. */
 function HourBars({ hours }: { readonly hours: readonly HourScore[] }) {
   const totalOf = ({ sealed, late, retracted }: HourScore) => sealed + late + retracted
   const most = Math.max(1, ...hours.map(totalOf))
+  const newest = hours.at(-1)?.hour
+  const times = newest === undefined ? [] : Array.from({ length: SHOWN_HOURS }, (_, nth) => Date.parse(newest) - nth * HOUR_MS)
   return (
     <figure class="hours" aria-label="The last hours">
       <ol class="hour-bars">
-        {hours.map((hour) => {
-          const words = hourWords(hour)
-          return (
-            <li key={hour.hour} title={words} data-down={hour.seconds.down >= DOWN_MIN_S || undefined}>
-              <span class="unseen">{words}</span>
-              {(['retracted', 'late', 'sealed'] as const).map((part) => (
-                <i key={part} class={part} style={{ height: `${(100 * hour[part]) / most}%` }} />
-              ))}
-            </li>
-          )
-        })}
+        {times.toReversed().map((time) => (
+          <HourBar
+            key={time}
+            time={time}
+            hour={hours.find(({ hour }) => Date.parse(hour) === time)}
+            most={most}
+            isNewest={time === times[0]}
+          />
+        ))}
       </ol>
       <figcaption class="legend">
         <span class="legend-sealed">sealed</span>
         <span class="legend-late">late</span>
         <span class="legend-retracted">retracted</span>
         <span class="legend-down">source down</span>
-        {hours.length > 0 && <span>one bar an hour, the newest at the right</span>}
+        {hours.length > 0 && <span>one bar an hour; the highest has {formatCount(most)} lines</span>}
       </figcaption>
     </figure>
+  )
+}
+
+type HourBarProps = {
+  readonly time: number
+  readonly hour: HourScore | undefined
+  readonly most: number
+  readonly isNewest: boolean
+}
+
+/** An hour in which the relay did not run, or that it does not count any more, has a stub. */
+function HourBar({ time, hour, most, isNewest }: HourBarProps) {
+  const clock = formatClock(new Date(time).toISOString()).slice(0, 5)
+  const words = hour ? hourWords(hour) : `${clock}: not counted`
+  return (
+    <li class={hour ? '' : 'none'} title={words} data-down={(hour && hour.seconds.down >= DOWN_MIN_S) || undefined}>
+      {hour && <span class="unseen">{words}</span>}
+      {(isNewest || new Date(time).getHours() % LABELLED_HOURS === 0) && <small aria-hidden="true">{clock}</small>}
+      {hour &&
+        (['retracted', 'late', 'sealed'] as const).map((part) => (
+          <i key={part} class={part} style={{ height: `${(100 * hour[part]) / most}%` }} />
+        ))}
+    </li>
   )
 }
 
@@ -115,7 +141,7 @@ const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, va
 )
 
 const listAge = (status: ServiceStatus | null): string =>
-  status?.stocks.age_s == null ? 'not read yet' : `read ${formatDuration(status.stocks.age_s * 1_000)} ago`
+  status?.stocks.age_s == null ? 'not read yet' : `read ${formatAge(status.stocks.age_s * 1_000)} ago`
 
 /** Time for which a source must be down in an hour to be marked. A source that starts is down for less. */
 const DOWN_MIN_S = 1
@@ -148,7 +174,7 @@ function Score({ hours }: { readonly hours: readonly HourScore[] }) {
   return (
     <section aria-label="Pre-confirmations">
       <h2>
-        Facts by hour <small>how many were pre-confirmed, and sealed as they were published</small>
+        Lines by hour <small>how many were pre-confirmed, and sealed as they were published</small>
       </h2>
       {hours.length === 0 ? (
         <p class="faint">Still being counted.</p>

@@ -15,7 +15,7 @@ export function CopyButton({ label, text, children }: CopyProps) {
   }
   return (
     <button type="button" class="copy" aria-label={label} onClick={() => void copy().catch(() => {})}>
-      {isCopied ? 'copied' : children}
+      {isCopied ? 'Copied' : children}
     </button>
   )
 }

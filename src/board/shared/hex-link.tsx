@@ -20,7 +20,7 @@ export function HexLink({ kind, label, hex, isWhole = false }: HexProps) {
         </a>
       )}
       <CopyButton label={`Copy ${label || 'address'}`} text={() => hex}>
-        copy
+        Copy
       </CopyButton>
     </span>
   )

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 type SheetProps = {
   readonly title: string
   readonly note?: ComponentChildren
-  /** Buttons before the one that closes it. */
+  /** Buttons before the one that closes it, which has the focus first. */
   readonly tools?: ComponentChildren
   readonly onClose: () => void
   /** Acts on a key, which the page does not do under a panel. */
@@ -33,10 +33,10 @@ export function Sheet({ title, note, tools, onClose, onKey, children }: SheetPro
             {title} {note}
           </h2>
           <span class="sheet-tools">
-            {tools}
             <button type="button" aria-label="Close" onClick={onClose}>
               ✕
             </button>
+            {tools}
           </span>
         </header>
         {children}

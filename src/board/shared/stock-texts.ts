@@ -1,5 +1,5 @@
 import { premium, type StockState } from '../../sdk/client/index.ts'
-import { formatBps, formatPrice } from './number-text.ts'
+import { formatBps, formatDecimal, formatPrice } from './number-text.ts'
 import { basisWords, navStateOf, navWords, quoteStateWords } from './state-words.ts'
 import { formatAge, formatCountdown } from './time-text.ts'
 
@@ -16,7 +16,8 @@ export const sharesText = ({ multiplier }: Pick<StockState, 'multiplier'>): stri
 const perTokenText = (multiplier: string): string =>
   `${shortMultiplier(multiplier)} ${multiplier === '1' ? 'share' : 'shares'} per token`
 
-export const shortMultiplier = (multiplier: string): string => multiplier.replace(/(\.\d{4})\d+$/, '$1…')
+export const shortMultiplier = (multiplier: string): string =>
+  /\.\d{5}/.test(multiplier) ? `≈ ${formatDecimal(multiplier, 4)}` : multiplier
 
 export function scheduledText({ scheduled }: StockState, nowMs: number): string | null {
   if (!scheduled) return null
@@ -29,7 +30,7 @@ export const pausedText = ({ paused }: StockState): string | null =>
 
 /** Says why the token may not be the stock that its symbol or name suggests. */
 export const warningsText = ({ token_warnings }: StockState): string | null =>
-  token_warnings.length === 0 ? null : `check the address: ${token_warnings.map((word) => word.replaceAll('_', ' ')).join(', ')}`
+  token_warnings.length === 0 ? null : `${token_warnings.map((word) => word.replaceAll('_', ' ')).join(', ')}: check the address`
 
 /** Says on which side of the NAV the price is. Against a NAV that is held it only drifts. */
 export function basisSide({ kind, bps }: { readonly kind: 'premium' | 'drift'; readonly bps: string }): string {
@@ -56,6 +57,12 @@ const NEWS_BPS = 5
 /** Basis points from which a premium is news. Within the fee of its pool, no trade mends it. */
 export const newsBpsOf = ({ quote }: StockState): number =>
   quote?.venue.fee_bps == null ? Number.POSITIVE_INFINITY : Math.max(NEWS_BPS, Number(quote.venue.fee_bps))
+
+/** Whether the price is no farther from the NAV than a trade in its pool costs. */
+export function isWithinFee(stock: StockState): boolean {
+  const basis = premium(stock)
+  return basis?.kind === 'premium' && Math.abs(Number(basis.bps)) <= Number(stock.quote?.venue.fee_bps ?? 0)
+}
 
 /** Without a price in a pool, the last known one is that of a trade. */
 export const hasPrice = ({ quote }: StockState): boolean => quote?.price != null

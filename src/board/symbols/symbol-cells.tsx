@@ -11,6 +11,7 @@ import {
   basisSide,
   hasPrice,
   isHeld,
+  isWithinFee,
   nameOf,
   navAgeText,
   newsBpsOf,
@@ -32,6 +33,7 @@ export function NameCell({ stock, nowMs }: StockProps) {
   const scheduled = scheduledText(stock, nowMs)
   const paused = pausedText(stock)
   const warnings = warningsText(stock)
+  const notices = [warnings, scheduled, paused].filter((text) => text !== null)
   return (
     <>
       <span class="title">
@@ -42,10 +44,12 @@ export function NameCell({ stock, nowMs }: StockProps) {
           {nameOf(stock)}
         </span>
       </span>
-      <span class="second" title={[warnings, scheduled, paused].filter((text) => text !== null).join(', ')}>
-        <span data-field="multiplier" title={`${stock.multiplier ?? UNKNOWN} shares per token`}>
-          {stock.multiplier === '1' ? '' : sharesText(stock).replace(PER_TOKEN, '')}
-        </span>
+      <span class="second" title={notices.join(', ')}>
+        {notices.length === 0 && stock.multiplier !== '1' && (
+          <span data-field="multiplier" title={`${stock.multiplier ?? UNKNOWN} shares per token`}>
+            {sharesText(stock).replace(PER_TOKEN, '')}
+          </span>
+        )}
         {warnings !== null && <Attention field="warnings" words={warnings} />}
         {scheduled !== null && <Attention words={`→ ${scheduled.replace(PER_TOKEN, '')}`} />}
         {paused !== null && <Attention field="paused" words={paused} />}
@@ -95,9 +99,6 @@ const EmptyCell = ({ field, words }: Pick<CellProps, 'field' | 'words'>) => (
   </Cell>
 )
 
-/** Only a NAV of this age or less is called fresh. An older one may still be valid. */
-const NEW_MS = 120_000
-
 /** While the connection is broken, a NAV is as it was when it broke. */
 export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, 'lostMs'>) {
   const { nav, session } = stock
@@ -105,8 +106,7 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
   const [words, ...why] = navWords(nav, session && { ...session, reason: null }, nowMs).split(' · ')
   const isFresh = navStateOf(nav) === 'fresh'
   const [state, since] = (words ?? '').split(' since')
-  const age = nav.updated_at === null ? 0 : nowMs - Date.parse(nav.updated_at)
-  const ageWords = age < NEW_MS ? `fresh · ${navAgeText(stock, nowMs)}` : `${navAgeText(stock, nowMs)} old`
+  const ageWords = `${navAgeText(stock, nowMs)} old`
   const freshWords = lostMs === null ? ageWords : `as of ${formatClock(isoOf(lostMs)).slice(0, 5)}`
   const limit = isFresh && `up to ${formatDuration(nav.stale_after_s * 1_000)} old`
   const title = [nav.price !== null && `${nav.price} USD`, navWords(nav, session, nowMs), limit].filter(Boolean).join(', ')
@@ -159,7 +159,13 @@ export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
   const title = basisWords(basis.kind, stock.quote.venue)
   return (
-    <Cell field="basis" kind={basis.kind} title={title} words={basisSide(basis)} look={basis.kind === 'drift' ? 'held' : side}>
+    <Cell
+      field="basis"
+      kind={basis.kind}
+      title={title}
+      words={isWithinFee(stock) ? 'within fee' : basisSide(basis)}
+      look={basis.kind === 'drift' ? 'held' : side}
+    >
       {arrow && (
         <i class="arrow" aria-hidden="true">
           {arrow}

@@ -37,16 +37,16 @@ export function SymbolPage({ stock, feed, order, nowMs, alertState, view }: Page
     <article class="symbol-page" data-symbol={stock.symbol}>
       <SymbolHead {...{ stock, nowMs, order, alertState, view }} lostMs={feed.lostMs} day={feed.day.of(stock, nowMs)} />
       <LazyChart {...{ stock, feed, readings, events, nowMs }} />
-      <div class="two-parts">
-        <Pools stock={stock} />
-        <Timeline stock={stock} events={events} nowMs={nowMs} />
-      </div>
       <p class="note">
         {basis && stock.quote
           ? `${basis.kind === 'drift' ? 'Drift' : 'Premium'} ${basisWords(basis.kind, stock.quote.venue)}.`
           : 'Without a NAV or a price there is no premium.'}{' '}
         Neither the price of a pool nor the NAV is one at which you are sure to trade.
       </p>
+      <div class="two-parts">
+        <Pools stock={stock} />
+        <Timeline stock={stock} events={events} nowMs={nowMs} />
+      </div>
       <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
         <summary>The record in the token list</summary>
@@ -101,10 +101,10 @@ function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: Head
           <BackLink />
           <AlertPanel stock={stock} state={alertState} />
           <CopyButton label="Copy link" text={() => location.href}>
-            copy link
+            Copy link
           </CopyButton>
           <CopyButton label="Embed: copy an iframe for a page of your own" text={() => embedCode(stock.symbol)}>
-            embed
+            Embed
           </CopyButton>
           {before !== undefined && (
             <PageLink page={{ name: 'symbol', symbol: before }} title={before}>
@@ -233,7 +233,7 @@ function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockPr
   return (
     <section aria-label="Movements">
       <h2>
-        Movements
+        Trades and moves
         <fieldset class="tabs" aria-label="Order">
           <button type="button" aria-pressed={!isLargest} onClick={() => setLargest(false)}>
             last

@@ -128,8 +128,7 @@ function EmptySymbols(props: SymbolsProps) {
         </button>
       </p>
     )
-  if (feed.status?.reason === 'no_list')
-    return <p class="empty">The token list has not been read yet. The symbols appear when it is.</p>
+  if (feed.status?.reason === 'no_list') return <p class="empty">The symbols appear when the token list is read.</p>
   if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
   return feed.failure === null ? <ListSkeleton {...props} /> : <RefusedCard feed={feed} />
 }
@@ -207,7 +206,7 @@ function SymbolHeads({ view }: SymbolsProps) {
                   onClick={() => changeView({ sort, isDescending: isSorted ? !view.isDescending : sort !== 'symbol' })}
                 >
                   {title}
-                  <i aria-hidden="true">{isSorted ? (view.isDescending ? ' ↓' : ' ↑') : ''}</i>
+                  <i aria-hidden="true">{isSorted ? (view.isDescending ? ' ↓' : ' ↑') : ' ↕'}</i>
                 </button>
               )}
             </th>
@@ -263,6 +262,7 @@ function SymbolTile(props: EntryProps) {
         <NavCell {...props} />
         <BasisCell {...props} />
         <TrendCell {...props} />
+        <VolumeCell {...props} />
       </div>
     </li>
   )

@@ -9,6 +9,7 @@ import { changeFilter, PageLink, replacePage } from '../shared/navigation.tsx'
 import { formatAmount, shortHex } from '../shared/number-text.ts'
 import { relayUrl } from '../shared/page-settings.ts'
 import { Sheet } from '../shared/sheet.tsx'
+import { stageWords } from '../shared/state-words.ts'
 import { formatTapeTime } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import type { TapeLine } from './tape-lines.ts'
@@ -31,8 +32,8 @@ export function FactSheet(props: FactSheetProps) {
     if (next && next.id !== id) replacePage({ name: 'fact', key: next.id })
   }
   const steps = [
-    ['k', 1, '↑', 'Newer line'],
     ['j', -1, '↓', 'Older line'],
+    ['k', 1, '↑', 'Newer line'],
   ] as const
   const shell: ShellProps = {
     onClose,
@@ -82,7 +83,7 @@ function LifeSheet({ id, feed, shell }: Pick<FactSheetProps, 'id' | 'feed'> & { 
   const title = [symbol === '*' ? '' : symbol, type].filter(Boolean).join(' ')
   const tokenSymbol = symbol === '*' || address === null ? null : symbol
   return (
-    <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stage}</span>} {...shell}>
+    <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stageText(stage)}</span>} {...shell}>
       {line && <FactSummary line={line} />}
       {failure !== null && <p class="attention">{failure}</p>}
       <dl class="parties">
@@ -105,7 +106,7 @@ function LifeSheet({ id, feed, shell }: Pick<FactSheetProps, 'id' | 'feed'> & { 
           <dd class="key">
             {id}{' '}
             <CopyButton label="Copy the key" text={() => id}>
-              copy
+              Copy
             </CopyButton>
           </dd>
         </div>
@@ -114,7 +115,7 @@ function LifeSheet({ id, feed, shell }: Pick<FactSheetProps, 'id' | 'feed'> & { 
       <p class="links">
         {tokenSymbol && <PageLink page={{ name: 'symbol', symbol: tokenSymbol }}>Open {tokenSymbol}</PageLink>}
         <CopyButton label="Copy link" text={() => location.href}>
-          copy link
+          Copy link
         </CopyButton>
       </p>
       {events.map((update) => (
@@ -166,7 +167,7 @@ function Parties({ line: { content }, filter }: { readonly line: TapeLine; reado
           <dd>
             <HexLink kind="address" label="" hex={hex} isWhole />
             <button type="button" class="copy" onClick={() => changeFilter({ ...filter, account: [hex] })}>
-              filter
+              Filter
             </button>
           </dd>
         </div>
@@ -214,6 +215,8 @@ function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
   // Until the next fact is read, nothing of the one before is shown for it.
   return read.id === id ? read : unread
 }
+
+const stageText = (stage: string): string => (stageWords as Readonly<Record<string, string>>)[stage] ?? stage
 
 const isKey = (id: string): boolean => id.includes('-')
 

@@ -111,12 +111,15 @@ export function recordOf(status: ServiceStatus | null) {
   return { sealed, judged: sealed + sum('retracted'), late: sum('late'), leadMs }
 }
 
+const hoursText = (status: ServiceStatus | null): string => ` in ${Math.max(1, status?.score?.length ?? 0)} h`
+
 function ScoreText({ status }: Pick<BoardFeed, 'status'>) {
   const { sealed, judged, leadMs } = recordOf(status)
   if (judged === 0) return null
   return (
     <>
-      <b>{formatRight(sealed, judged)}</b> pre-confirmed lines were sealed{leadMs !== null && `, ${formatDuration(leadMs)} ahead`}
+      <b>{formatRight(sealed, judged)}</b> pre-confirmed lines sealed{hoursText(status)}
+      {leadMs !== null && `, ${formatDuration(leadMs)} ahead`} ›
     </>
   )
 }
@@ -140,12 +143,11 @@ function connectionTrouble({ state, status, failure, needsKey, interruptions, op
     return { level: 'fair', text: 'The token list has not been read yet: there are no symbols and no NAV' }
   const open = interruptions.at(-1)
   if (open && open.untilMs === null) {
-    const wait =
-      state?.retryAt == null ? '' : `, next attempt within ${formatDuration(Math.max(0, state.retryAt.getTime() - Date.now()))}`
+    const wait = state?.retryAt == null ? '' : ` within ${formatDuration(Math.max(0, state.retryAt.getTime() - Date.now()))}`
     const since = formatClock(new Date(open.fromMs).toISOString())
     return {
       level: 'bad',
-      text: `Reconnecting: all you see is from ${since}. It will resume here, and what is missed will be marked${wait}`,
+      text: `Connection lost: all you see is from ${since}. Trying again${wait}; what is missed will be marked`,
     }
   }
   if (state?.phase === 'live') return null
@@ -175,7 +177,7 @@ function gapTrouble(feed: BoardFeed, nowMs: number): Trouble | null {
   const content = feed.lines.find(id)?.content
   const isSure = content?.type !== 'gap' || !gapWords[content.reason].includes('may be')
   const moment = formatMoment(new Date(atMs).toISOString(), nowMs)
-  const text = `Messages ${isSure ? 'are' : 'may be'} missing at ${moment}: see what is known`
+  const text = `Messages ${isSure ? 'are' : 'may be'} missing at ${moment}: show the gap`
   return { level: 'fair', text, page: { name: 'fact', key: id }, dismiss: () => feed.dismissGap() }
 }
 
@@ -211,5 +213,5 @@ function unreliableText(lines: readonly TapeLine[]): string | null {
   const retracted = shareWith(({ retraction }) => retraction !== null)
   const late = shareWith(({ content }) => 'ingest' in content && content.late && content.ingest.source !== 'backfill')
   const parts = [retracted && `${retracted} were retracted`, late && `${late} were late`].filter(Boolean)
-  return parts.length === 0 ? null : `Unreliable source: of the last ${facts.length} facts ${parts.join(' and ')}`
+  return parts.length === 0 ? null : `Unreliable source: of the last ${facts.length} lines ${parts.join(' and ')}`
 }

@@ -148,6 +148,7 @@ function SignLine() {
       {signNames.map(([stage, name]) => (
         <span key={stage} data-sign={stage}>
           <span class="line-dot" aria-hidden="true" /> {name}
+          {stage === 'preconfirmed' && <span class="gloss">: no block yet</span>}
         </span>
       ))}
       <button type="button" aria-label="Hide what the signs mean" onClick={close}>
@@ -158,7 +159,7 @@ function SignLine() {
 }
 
 const signNames = [
-  ['preconfirmed', 'pre-confirmed: no block yet'],
+  ['preconfirmed', 'pre-confirmed'],
   ['sealed', 'sealed'],
   ['retracted', 'retracted'],
 ] as const
@@ -168,7 +169,9 @@ const TapeTabs = ({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) => (
     {tapeShows.map((name) => (
       <button type="button" key={name} aria-pressed={show === name} onClick={() => changeView({ show: name })}>
         {tapeTabs[name].title}
-        {name === 'retracted' && <span class="figure">{` ${formatCount(feed.lines.retractedCount)}`}</span>}
+        {name === 'retracted' && feed.lines.retractedCount > 0 && (
+          <span class="figure">{` ${formatCount(feed.lines.retractedCount)}`}</span>
+        )}
       </button>
     ))}
   </nav>

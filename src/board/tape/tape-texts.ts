@@ -10,6 +10,7 @@ import {
   venueWords,
 } from '../shared/state-words.ts'
 import { shortMultiplier } from '../shared/stock-texts.ts'
+import { formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 
 export type LineText = {
@@ -43,8 +44,13 @@ export function lineText({ content }: TapeLine): LineText {
       return {
         ...base,
         type: 'shares per token',
-        figure: content.multiplier === null ? UNKNOWN : shortMultiplier(content.multiplier),
-        detail: [phaseWords[content.phase], content.previous !== null && `was ${shortMultiplier(content.previous)}`]
+        figure: [content.previous, content.multiplier ?? UNKNOWN]
+          .flatMap((text) => (text === null ? [] : shortMultiplier(text)))
+          .join(' → '),
+        detail: [
+          phaseWords[content.phase],
+          isLater(content) && `from ${formatMoment(content.effective_at, Date.parse(content.time))}`,
+        ]
           .filter(Boolean)
           .join(', '),
       }
@@ -71,13 +77,18 @@ export function lineText({ content }: TapeLine): LineText {
     case 'hole':
       return { ...base, detail: `blocks ${content.blocks.first}–${content.blocks.last} could not be read: ${content.reason}` }
     case 'status':
-      return { ...base, detail: [sourceWords[content.source], reasonSentence(content.reason)].filter(Boolean).join(': ') }
+      return { ...base, detail: [reasonSentence(content.reason), sourceWords[content.source]].filter(Boolean).join(' · ') }
     case 'session':
       return { ...base, detail: `${content.market}: ${sessionWords(content)}` }
     case 'gap':
       return { ...base, detail: gapWords[content.reason] }
   }
 }
+
+type LaterMultiplier = Extract<TapeLine['content'], { type: 'multiplier' }> & { readonly effective_at: string }
+
+const isLater = (content: Extract<TapeLine['content'], { type: 'multiplier' }>): content is LaterMultiplier =>
+  content.phase === 'scheduled' && content.effective_at !== null
 
 export const phaseWords = { scheduled: 'scheduled', effective: 'in effect', cancelled: 'cancelled' } as const
 
@@ -183,7 +194,9 @@ export function lineSentence(line: TapeLine, head: Head | null): string {
   const { symbol, type, figure, value, detail } = lineText(line)
   const stage = stageOf(line, head)
   const what =
-    'raw' in content && content.amount !== null ? `${type} of ${figure} tokens` : [type, figure].filter(Boolean).join(' ')
+    'raw' in content && content.amount !== null
+      ? `${type} of ${figure} tokens`
+      : [type, figure.replace('→', 'to')].filter(Boolean).join(' ')
   const worth = value.replace('≈ $', 'about $')
   const more = content.type === 'trade' ? tradeWords(content) : 'raw' in content ? '' : detail
   const isOver = stage === null ? '' : stageWords[stage]

@@ -189,6 +189,7 @@ describe('the keys', () => {
 
   it('leave a wall by Esc, and open nothing there', async (test) => {
     const { page } = await openBoardStack(test, browser, { path: '/?wall' })
+    await page.locator('.app.wall .tile').first().waitFor()
     for (const key of ['j', 'Enter']) await page.keyboard.press(key)
     await drawn(page)
     expect(await page.locator('.app.wall .tile').count()).toBeGreaterThan(0)

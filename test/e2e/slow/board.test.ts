@@ -138,7 +138,7 @@ it('a restart of the relay leaves no hole, and the page says that it reconnects'
   await page.waitForLoadState('networkidle')
   relay.signal('SIGKILL')
   await relay.waitForExit()
-  await page.getByText(/^Reconnecting: all you see is from/).waitFor()
+  await page.getByText(/^Connection lost: all you see is from/).waitFor()
   transfer({ devnet }, 'TSLAc', 2)
   devnet.seal()
   transfer({ devnet }, 'NVDAc', 2)
@@ -319,7 +319,7 @@ describe('outside text', () => {
     await waitForPendingLogs(page)
     const copy = page.locator('[data-symbol="AAPL\u0441"]')
     expect(await copy.locator('[data-field="warnings"]').textContent()).toContain(
-      'check the address: mixed scripts, direction override, looks like another',
+      'mixed scripts, direction override, looks like another: check the address',
     )
     expect(await page.locator('[data-symbol="AAPLc"] [data-field="warnings"]').textContent()).toContain('looks like another')
     expect(await page.locator('[data-symbol="TSLAc"] [data-field="warnings"]').count()).toBe(0)
