@@ -180,7 +180,7 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ['connecting', demo, '', '.skeleton[aria-busy]', unanswered],
   ['relay-silent', demo, '', '.trouble >> text=not answer', unanswered],
   ['key-asked', followChain(still, { API_KEYS: apiKey }), '', 'text=This relay asks for a key', { act: null }],
-  ['list-unread', unread, '', '.empty >> text=has not been read yet', { act: null }],
+  ['list-unread', unread, '', '.empty >> text=appear when the token list', { act: null }],
   ['list-empty', quiet, '', '.empty >> text=has no symbols', { act: ({ devnet }) => devnet.list.corrupt('{"tokens":[]}') }],
   ['tape-empty', followChain(still), '#/?tab=tape&show=trades', '.tape .empty >> text=No trades yet'],
   // The market and the issuer.
@@ -228,7 +228,7 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ['health', demo, '#/health', '.hour-bars li .sealed'],
   ['health-whole', demo, '#/health', '.score td', whole],
   ['connect', demo, '#/play?symbols=AAPLc', '.raw li'],
-  ['search', demo, '#/AAPLc', '.results li >> nth=7', { reader: search('a') }],
+  ['search', demo, '', '.results li >> nth=7', { reader: search('a') }],
 ]
 
 /** Gives a page the time of this process. Playwright would reckon its own clock from the time of the machine. */

@@ -46,7 +46,7 @@ describe('without a connection', () => {
     await page.locator('[data-stage]').first().waitFor()
     relay.signal('SIGKILL')
     await relay.waitForExit()
-    await page.getByText(/It will resume here, and what is missed will be marked/).waitFor()
+    await page.getByText(/^Connection lost: .*what is missed will be marked/).waitFor()
     expect(await page.locator('[data-symbol="AAPLc"] [data-field="nav"] .second').textContent()).toMatch(/^as of \d\d:\d\d$/)
     await page.locator('[data-stage] button').first().click()
     const sheet = page.getByRole('dialog', { name: 'AAPLc transfer' })
