@@ -50,8 +50,8 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, log } = inputs
   const { stocksRefreshMs, pools, oracleRegistry } = settings
-  const poolMinDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
-  const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })
+  const quotes = { pools, poolMinDepth: { units: BigInt(settings.poolMinDepth), scale: 0 } }
+  const state = await restoreState(tape, { ...settings, quotes, hasRegistry: oracleRegistry !== null })
   const memory = new LogMemory()
   const findLog: FindLog = (block, transaction, logIndex) => memory.find(block, transaction, logIndex)
   const contracts = new ContractPoller({
@@ -84,28 +84,24 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     await Promise.race([read(), wait(FIRST_STATE_MS, clock, bounded)]).finally(() => inTime.abort())
   }
   const { cursor, began, head } = state
-  const upstream = { request, confirmChain, link, linkCount, leaveEndpoint, onUnreadable: inputs.onUnreadable }
+  const observe = (event: ChainEvent): void => {
+    inputs.onChainEvent(event)
+    readAgainAfter(event, contracts, poller)
+    if (event.type === 'refusal') logRefusal(log, event, state.venues.values())
+  }
+  // Up to its cursor the run before settled all: what a lagging node says of these blocks is old.
+  const tellCursor = () => cursor && inputs.onChainEvent({ type: 'cursor', cursor, timestamp: null })
   const chainEvents = (followed: Observable<Followed>) =>
     source({
-      ...{ ...settings, ...upstream, openKeys: openKeysOf(state), findLog, cursor, began, head, readFirstState, clock, log },
+      ...{ ...settings, request, confirmChain, link, linkCount, leaveEndpoint, onUnreadable: inputs.onUnreadable },
+      ...{ openKeys: openKeysOf(state), findLog, cursor, began, head, readFirstState, clock, log },
       leftOut: refusedFilters(state),
       outdated: blocksWithOpenTrades(state),
       filters: followed.pipe(
         tap(({ tokens }) => contracts.setTokens(tokens)),
         map(({ filters }) => filters),
       ),
-    }).pipe(
-      tap((event) => {
-        inputs.onChainEvent(event)
-        // Contracts are read again after a hole, because no log reports its changes, and after a reorg, which makes answers void.
-        if (event.type === 'reorg') {
-          contracts.refreshTokens(event.from)
-          poller.readAgainFrom(event.from)
-        }
-        if (event.type === 'sealed' && event.holes.length > 0) contracts.refreshTokens(0)
-        if (event.type === 'refusal') logRefusal(log, event, state.venues.values())
-      }),
-    )
+    }).pipe(tap({ subscribe: tellCursor, next: observe }))
   const published = connectPipeline({
     ...inputs,
     memory,
@@ -116,6 +112,15 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     poolReads: pools.length > 0 ? poller.answers() : EMPTY,
   })
   return published.pipe(tap((entries) => poolsToRead.observe(entries)))
+}
+
+/** Contracts are read again after a hole, because no log reports its changes, and after a reorg, which makes answers void. */
+function readAgainAfter(event: ChainEvent, contracts: ContractPoller, poller: PoolPoller): void {
+  if (event.type === 'reorg') {
+    contracts.refreshTokens(event.from)
+    poller.readAgainFrom(event.from)
+  }
+  if (event.type === 'sealed' && event.holes.length > 0) contracts.refreshTokens(0)
 }
 
 /** The tokens that are not delisted, and what the relay reads: the logs of these tokens and of the feeds' aggregators, and swaps. */
