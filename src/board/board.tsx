@@ -67,7 +67,7 @@ export function Board() {
         <MainPage page={base.current} order={symbols} {...{ feed, nowMs, view, selected, alertState }} />
         <Notes />
       </main>
-      <TapePanel {...{ feed, nowMs, isPaused, filter, only }} show={view.show} onPause={setPaused} />
+      <TapePanel {...{ feed, nowMs, isPaused, filter, only }} show={view.show} isWall={view.isWall} onPause={setPaused} />
       {page.name === 'fact' && (
         <FactSheet
           id={page.key}

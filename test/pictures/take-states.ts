@@ -110,7 +110,7 @@ const impatient = followChain(calm, { SILENCE: '1s' })
 
 const row = 'tr[data-symbol="AAPLc"]'
 const priced = `${row} .spark path`
-const chart = '.cursor-text >> text=Last candle'
+const chart = '.cursor-text >> text=NAV'
 const lines = '[data-line] >> nth=3'
 const symbol = 'AAPLc'
 

@@ -162,13 +162,15 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
       drawing.close()
     }
   }, [])
+  // New bars are drawn with the words about them.
+  useEffect(() => chart.current?.draw(latest.current), [data.bars])
   useEffect(() => chart.current?.show(ranges[range].seconds), [range])
   const last = data.bars.at(-1)
   const shown = pointed ?? (last ? { bar: last, time: timeOf(last) } : null)
   return (
     <>
       <p class="cursor-text figure">
-        {shown && !pointed && 'Last candle '}
+        {shown && !pointed && <span class="wide-word">Last candle, all pools</span>}
         {shown &&
           pointedParts(shown, data, nowMs).map(([name, value]) => (
             <span key={name}>

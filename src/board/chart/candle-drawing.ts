@@ -10,7 +10,6 @@ import {
   type IChartApi,
   type ISeriesMarkersPluginApi,
   LineSeries,
-  LineStyle,
   LineType,
   TickMarkType,
   type Time,
@@ -53,6 +52,7 @@ export class CandleDrawing {
   readonly #element: HTMLElement
   readonly #chart: IChartApi
   readonly #candles
+  readonly #last
   readonly #nav
   readonly #shade
   readonly #volume
@@ -79,12 +79,14 @@ export class CandleDrawing {
       autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
     })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
-    // The candles are drawn over the line, whose whole steps would look like hollow ones.
+    // The candles are drawn over the line.
     this.#nav = this.#chart.addSeries(LineSeries, {
-      ...{ lineType: LineType.WithSteps, lineStyle: LineStyle.Dotted, lineWidth: 2, title: 'NAV' },
+      ...{ lineType: LineType.WithSteps, lineWidth: 1, title: 'NAV' },
       ...{ priceLineVisible: false, crosshairMarkerVisible: false },
     })
-    this.#candles = this.#chart.addSeries(CandlestickSeries, { priceLineVisible: false })
+    this.#candles = this.#chart.addSeries(CandlestickSeries, quiet)
+    // A label of its own: the one of the series has the colour inside its last candle, which may be none.
+    this.#last = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false, title: 'Last' })
     this.#premium = this.#chart.addSeries(
       HistogramSeries,
       { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
@@ -123,6 +125,7 @@ export class CandleDrawing {
             },
       ),
     )
+    this.#label(bars, colors)
     this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.faint : colors.soft })))
     this.#shade.setData(
       times.map((time) => {
@@ -164,15 +167,22 @@ export class CandleDrawing {
     // A premium that nobody knows needs no more room than the words that say so.
     const isKnown = bars.some(({ basis_bps }) => basis_bps !== null)
     this.#chart.panes()[1]?.setStretchFactor(isKnown ? PREMIUM_HEIGHT : NO_PREMIUM_HEIGHT)
-    const font = { fontSize: FONT_PX * this.#zoom, fontFamily: getComputedStyle(this.#element).fontFamily }
-    for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries())
-      this.#titles[index]?.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: colors.soft, ...font }] })
     const newest = Math.max(...[...bars.slice(-1).map(timeOf), ...navs.slice(-1).map(({ time }) => time)], 0)
     const count = bars.length + navs.length
     const isLonger = newest !== this.#newest || count !== this.#count
     this.#newest = newest
     this.#count = count
     if (isLonger && this.#followed) this.show(this.#followed.seconds)
+  }
+
+  /** Writes the label of the last trade, and the titles of the parts. */
+  #label(bars: readonly Bar[], { up, down, soft }: Readonly<Record<'up' | 'down' | 'soft', string>>): void {
+    const last = bars.findLast(({ close }) => close !== null)
+    const options = { price: Number(last?.close ?? 0), axisLabelVisible: last !== undefined }
+    this.#last.applyOptions({ ...options, axisLabelColor: last && isUp(last) ? up : down })
+    const font = { fontSize: FONT_PX * this.#zoom, fontFamily: getComputedStyle(this.#element).fontFamily }
+    for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries())
+      this.#titles[index]?.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: soft, ...font }] })
   }
 
   /** Shows the last seconds, or everything, until the reader moves or zooms the chart. */

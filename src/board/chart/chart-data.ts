@@ -66,20 +66,22 @@ export function marksOf(events: readonly Update[], step: number): readonly Event
     const time = Math.floor(secondsOf(update.time) / step) * step
     if (text !== null) texts.set(time, [...(texts.get(time) ?? []), text])
   }
-  // Several in one step have one mark.
-  return [...texts].map(([time, [text = '', ...others]]) => ({
-    time,
-    text: others.length === 0 ? text : `${others.length + 1} events`,
-  }))
+  // Several in one step have one mark, with the words of a split if there is one.
+  return [...texts].map(([time, all]) => {
+    const first = all.find((text) => text.endsWith(PER_TOKEN)) ?? all[0] ?? ''
+    return { time, text: all.length === 1 ? first : `${first} +${all.length - 1}` }
+  })
 }
 
 /** All steps between two times, so that equal times are equally wide; the newest ones up to a limit. */
 export const stepsOf = (first: number, last: number, step: number, bound: number): readonly number[] =>
   Array.from({ length: Math.min(bound, Math.floor((last - first) / step) + 1) }, (_, index) => last - index * step).toReversed()
 
+const PER_TOKEN = ' per token'
+
 function markText(update: Update): string | null {
   if (update.type === 'multiplier')
-    return update.phase === 'effective' && update.previous !== null ? `${update.multiplier} per token` : null
+    return update.phase === 'effective' && update.previous !== null ? `${update.multiplier}${PER_TOKEN}` : null
   if (update.type === 'pause') return update.change
   return update.type === 'action' ? 'news' : null
 }

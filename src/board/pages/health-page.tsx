@@ -29,7 +29,7 @@ export function HealthPage({ feed, nowMs }: HealthProps) {
       <Facts
         facts={[
           ['Source', source ?? UNKNOWN, source ? [sourceWords[source], reason].filter(Boolean).join(': ') : ''],
-          ['Since', since, 'this source and reason'],
+          ['Since', since, 'in this mode'],
           ['Lag', lag === null ? UNKNOWN : formatDuration(lag), 'age of the newest block whose logs were read'],
           ['Pending', formatBlock(head?.pending), 'the block that is being built'],
           ['Sealed', formatBlock(head?.sealed), 'the newest block with a hash'],

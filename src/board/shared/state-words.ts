@@ -56,7 +56,7 @@ export const basisWords = (kind: 'premium' | 'drift', venue: QuoteMessage['venue
 
 export const sourceWords: Readonly<Record<Source, string>> = {
   pendingLogs: 'the node pushes each line before its block',
-  poll: 'slower: the relay asks the node again and again',
+  poll: 'slower: the relay polls the node',
   sealed: 'only what is in blocks: nothing is pre-confirmed',
   down: 'the chain cannot be read',
 }

@@ -179,20 +179,26 @@ export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
 type DayProps = StockProps & { readonly day: DayFigures }
 
 export function ChangeCell({ stock, day: { change }, nowMs }: DayProps) {
-  if (change === null) return <EmptyCell field="change" words="no trades" />
+  if (change === null) return <EmptyCell field="change" words="no bars yet" />
   const text = formatPercent(change.percent)
-  const since = `since ${formatMoment(new Date(change.sinceMs).toISOString(), nowMs)}`
+  const since = formatMoment(new Date(change.sinceMs).toISOString(), nowMs)
+  const sinceWords = (
+    <>
+      <span class="wide-word">since </span>
+      {since}
+    </>
+  )
   const isOld = !hasPrice(stock)
   const look = isOld ? 'held' : text.startsWith('+') ? 'up' : text.startsWith('−') ? 'down' : ''
   return (
-    <Cell field="change" words={isOld ? 'last trade' : since} title={since} look={look}>
+    <Cell field="change" words={isOld ? 'last trade' : sinceWords} title={`since ${since}`} look={look}>
       {text}
     </Cell>
   )
 }
 
 export function VolumeCell({ day: { volume, trades } }: DayProps) {
-  if (trades === 0) return <EmptyCell field="volume" words="no trades" />
+  if (trades === 0) return <EmptyCell field="volume" words="no bars yet" />
   return (
     <Cell field="volume" words={trades === 1 ? '1 trade' : `${formatCount(trades)} trades`} title={`$${formatCount(volume)}`}>
       {formatMoney(volume)}

@@ -79,7 +79,7 @@ function LazyChart(props: ChartProps) {
 type FigureProps = StockProps & Pick<BoardFeed, 'lostMs'> & { readonly day: DayFigures }
 
 const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProps>])[] = [
-  ['Price, deepest pool', QuoteCell],
+  ['Price', QuoteCell],
   ['NAV', NavCell],
   ['Premium bps', BasisCell],
   ['Change', ChangeCell],
@@ -125,12 +125,14 @@ function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: Head
           {typeof isin === 'string' && <span>ISIN {isin}</span>}
           <HexLink kind="address" label="contract" hex={stock.address} />
           <span>{sharesText(stock)}</span>
-          {notices.map((text) => (
-            <span key={text} class="attention">
-              {text}
-            </span>
-          ))}
         </p>
+        {notices.length > 0 && (
+          <p class="notices attention">
+            {notices.map((text) => (
+              <span key={text}>{text}</span>
+            ))}
+          </p>
+        )}
       </header>
       <section class="numbers" aria-label="Value">
         {figures.map(([title, Cell]) => (

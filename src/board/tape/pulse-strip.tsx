@@ -51,7 +51,10 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
         <ScoreText status={status} />
       </PageLink>
       <p class={`trouble ${trouble?.level ?? ''}`} role="status">
-        {trouble && <PageLink page={trouble.page ?? { name: 'health' }}>{trouble.text}</PageLink>}
+        {trouble && <span>{trouble.text}</span>}
+        {trouble && (trouble.page || feed.failure === null) && (
+          <PageLink page={trouble.page ?? { name: 'health' }}>{trouble.action ?? 'Health'} ›</PageLink>
+        )}
         {trouble?.dismiss && (
           <button type="button" onClick={trouble.dismiss}>
             Dismiss
@@ -111,15 +114,15 @@ export function recordOf(status: ServiceStatus | null) {
   return { sealed, judged: sealed + sum('retracted'), late: sum('late'), leadMs }
 }
 
-const hoursText = (status: ServiceStatus | null): string => ` in ${Math.max(1, status?.score?.length ?? 0)} h`
-
 function ScoreText({ status }: Pick<BoardFeed, 'status'>) {
   const { sealed, judged, leadMs } = recordOf(status)
+  const hours = Math.max(1, status?.score?.length ?? 0)
   if (judged === 0) return null
   return (
     <>
-      <b>{formatRight(sealed, judged)}</b> pre-confirmed lines sealed{hoursText(status)}
-      {leadMs !== null && `, ${formatDuration(leadMs)} ahead`} ›
+      <span class="long-word">{hours === 1 ? 'Last hour: ' : `Last ${hours} h: `}</span>
+      <b>{formatRight(sealed, judged)}</b> pre-confirmed lines sealed
+      {leadMs !== null && <span class="long-word">, {formatDuration(leadMs)} before the block</span>} ›
     </>
   )
 }
@@ -127,8 +130,9 @@ function ScoreText({ status }: Pick<BoardFeed, 'status'>) {
 type Trouble = {
   readonly level: 'bad' | 'fair'
   readonly text: string
-  /** Page that says more, if it is not the one about the source. */
+  /** Page that says more, if it is not the one about the source, and the words that lead there. */
   readonly page?: BoardRoute['page']
+  readonly action?: string
   /** Takes the trouble out of the strip, if it stays there until a reader has seen it. */
   readonly dismiss?: () => void
 }
@@ -177,14 +181,19 @@ function gapTrouble(feed: BoardFeed, nowMs: number): Trouble | null {
   const content = feed.lines.find(id)?.content
   const isSure = content?.type !== 'gap' || !gapWords[content.reason].includes('may be')
   const moment = formatMoment(new Date(atMs).toISOString(), nowMs)
-  const text = `Messages ${isSure ? 'are' : 'may be'} missing at ${moment}: show the gap`
-  return { level: 'fair', text, page: { name: 'fact', key: id }, dismiss: () => feed.dismissGap() }
+  const text = `Messages ${isSure ? 'are' : 'may be'} missing at ${moment}`
+  return { level: 'fair', text, page: { name: 'fact', key: id }, action: 'Show the gap', dismiss: () => feed.dismissGap() }
 }
 
 function alertTrouble({ notice, dismiss }: AlertState): Trouble | null {
   if (notice === null) return null
   const { symbol, text } = notice
-  return { level: 'fair', text, page: symbol === null ? { name: 'health' } : { name: 'symbol', symbol }, dismiss }
+  return {
+    level: 'fair',
+    text,
+    ...(symbol === null ? {} : { page: { name: 'symbol', symbol }, action: `Open ${symbol}` }),
+    dismiss,
+  }
 }
 
 function factTrouble({ state, lines }: BoardFeed): Trouble | null {

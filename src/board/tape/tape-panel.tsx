@@ -27,7 +27,7 @@ import {
 
 /** Height of a line: of two rows, and of one where the list is as wide as the page. The style has these numbers too. */
 const [LINE_PX, WIDE_LINE_PX] = [44, 36]
-const WIDE = '(min-width: 720px) and (max-width: 1019px)'
+const WIDE = '(min-width: 720px) and (max-width: 1019px), (min-width: 1600px)'
 /** Rows drawn beyond each edge, so that a quick scroll shows no empty space. */
 const MARGIN_ROWS = 6
 
@@ -38,6 +38,7 @@ type TapeProps = {
   readonly onPause: (isPaused: boolean) => void
   readonly filter: BoardFilter
   readonly show: TapeShow
+  readonly isWall: boolean
   /** The token whose page is shown, and whose lines alone are in the list. */
   readonly only: Pick<StockState, 'address' | 'symbol'> | null
 }
@@ -48,7 +49,7 @@ export const TapePanel = (props: TapeProps) => (
 )
 
 /** Shows the lines, newest on top. They do not move while they are paused, scrolled, or under the pointer or the focus. */
-function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps) {
+function Tape({ feed, nowMs, isPaused, onPause, filter, show, isWall, only }: TapeProps) {
   const [isFilterOpen, setFilterOpen] = useState(false)
   const scroller = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
@@ -97,10 +98,10 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
           </button>
         )}
         <button type="button" aria-expanded={isFilterOpen} onClick={() => setFilterOpen(!isFilterOpen)}>
-          Filter
+          <Icon path="M1 2h14l-5.5 6v6l-3-2V8z" word="Filter" />
         </button>
         <button type="button" aria-pressed={isPaused} onClick={() => onPause(!isPaused)}>
-          {isPaused ? 'Resume' : 'Pause'}
+          {isPaused ? <Icon path="M4 2l9 6-9 6z" word="Resume" /> : <Icon path="M3 2h3.5v12H3zM9.5 2H13v12H9.5z" word="Pause" />}
         </button>
       </header>
       <div class="tape-tabs">
@@ -127,11 +128,21 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, only }: TapeProps)
         // The next line that has the focus keeps the list as it is.
         onBlurCapture={({ relatedTarget }) => setFocus(relatedTarget instanceof Element && relatedTarget.closest('.line') !== null)}
       >
-        <LineList {...{ feed, nowMs, scroller, shown, waiting, show, top }} onScroll={setTop} />
+        <LineList {...{ feed, nowMs, scroller, shown, waiting, show, isWall, top }} onScroll={setTop} />
       </div>
     </section>
   )
 }
+
+/** A sign in the place of its word, where a phone has no room for that. */
+const Icon = ({ path, word }: { readonly path: string; readonly word: string }) => (
+  <>
+    <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
+      <path d={path} />
+    </svg>
+    <span class="icon-word">{word}</span>
+  </>
+)
 
 const KEPT_SIGNS = 'signs'
 
@@ -177,7 +188,7 @@ const TapeTabs = ({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) => (
   </nav>
 )
 
-type LineListProps = Pick<TapeProps, 'feed' | 'nowMs' | 'show'> & {
+type LineListProps = Pick<TapeProps, 'feed' | 'nowMs' | 'show' | 'isWall'> & {
   readonly scroller: RefObject<HTMLDivElement | null>
   /** The lines of the list, newest last. */
   readonly shown: readonly TapeLine[]
@@ -186,8 +197,9 @@ type LineListProps = Pick<TapeProps, 'feed' | 'nowMs' | 'show'> & {
   readonly onScroll: (top: number) => void
 }
 
-function LineList({ feed, nowMs, scroller, shown, waiting, show, top, onScroll }: LineListProps) {
-  const linePx = matchMedia(WIDE).matches ? WIDE_LINE_PX : LINE_PX
+function LineList({ feed, nowMs, scroller, shown, waiting, show, isWall, top, onScroll }: LineListProps) {
+  // A wall is read from far away.
+  const linePx = !isWall && matchMedia(WIDE).matches ? WIDE_LINE_PX : LINE_PX
   const count = shown.length
   const from = Math.max(0, Math.floor(top / linePx) - MARGIN_ROWS)
   // The list is never higher than the window, so no row below this one is visible.

@@ -44,22 +44,22 @@ export function lineText({ content }: TapeLine): LineText {
       return {
         ...base,
         type: 'shares per token',
-        figure: [content.previous, content.multiplier ?? UNKNOWN]
-          .flatMap((text) => (text === null ? [] : shortMultiplier(text)))
-          .join(' → '),
         detail: [
+          [content.previous, content.multiplier ?? UNKNOWN]
+            .flatMap((text) => (text === null ? [] : shortMultiplier(text)))
+            .join(' → '),
           phaseWords[content.phase],
           isLater(content) && `from ${formatMoment(content.effective_at, Date.parse(content.time))}`,
         ]
           .filter(Boolean)
-          .join(', '),
+          .join(' · '),
       }
     case 'pause':
       return { ...base, type: content.change, detail: content.features.join(', ').toLowerCase() }
     case 'action':
       return { ...base, detail: content.description || content.action_id }
     case 'token':
-      return { ...base, detail: [content.change, content.changed.join(', ').replaceAll('_', ' ')].filter(Boolean).join(': ') }
+      return { ...base, ...tokenText(content) }
     case 'nav':
       return { ...base, figure: formatDecimal(content.nav.price, 2), detail: content.nav.state }
     case 'quote':
@@ -89,6 +89,18 @@ type LaterMultiplier = Extract<TapeLine['content'], { type: 'multiplier' }> & { 
 
 const isLater = (content: Extract<TapeLine['content'], { type: 'multiplier' }>): content is LaterMultiplier =>
   content.phase === 'scheduled' && content.effective_at !== null
+
+function tokenText({
+  change,
+  changed,
+  before,
+  symbol,
+}: Extract<TapeLine['content'], { type: 'token' }>): Pick<LineText, 'type' | 'detail'> {
+  const names = changed.join(', ').replaceAll('_', ' ')
+  if (change !== 'changed') return { type: change, detail: names }
+  const old = changed.includes('symbol') && typeof before?.symbol === 'string' ? before.symbol : null
+  return old === null ? { type: 'changed', detail: names } : { type: 'renamed', detail: `${old} → ${symbol}` }
+}
 
 export const phaseWords = { scheduled: 'scheduled', effective: 'in effect', cancelled: 'cancelled' } as const
 
@@ -194,11 +206,9 @@ export function lineSentence(line: TapeLine, head: Head | null): string {
   const { symbol, type, figure, value, detail } = lineText(line)
   const stage = stageOf(line, head)
   const what =
-    'raw' in content && content.amount !== null
-      ? `${type} of ${figure} tokens`
-      : [type, figure.replace('→', 'to')].filter(Boolean).join(' ')
+    'raw' in content && content.amount !== null ? `${type} of ${figure} tokens` : [type, figure].filter(Boolean).join(' ')
   const worth = value.replace('≈ $', 'about $')
-  const more = content.type === 'trade' ? tradeWords(content) : 'raw' in content ? '' : detail
+  const more = content.type === 'trade' ? tradeWords(content) : 'raw' in content ? '' : detail.replace('→', 'to')
   const isOver = stage === null ? '' : stageWords[stage]
   return [symbol === '*' ? what : `${symbol} ${what}`, worth, more, isOver, lineRemark(line)].filter(Boolean).join(', ')
 }

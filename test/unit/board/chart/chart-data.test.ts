@@ -43,7 +43,7 @@ it('a multiplier that takes effect, a pause and an action are marks; a first mul
   expect(marksOf(events, 60)).toEqual([
     { time: 60, text: '2 per token' },
     { time: 120, text: 'paused' },
-    { time: 180, text: '2 events' },
+    { time: 180, text: 'news +1' },
   ])
 })
 

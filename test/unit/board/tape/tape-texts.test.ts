@@ -31,7 +31,7 @@ it.each([
     line(transfer, { retraction }),
     'AAPLc transfer of 42.5 tokens, about $13,919.28, retracted, not in the sealed block',
   ],
-  ['a split', line(split, { isSealed: true }), 'AAPLc shares per token 1 to 4, in effect, sealed'],
+  ['a split', line(split, { isSealed: true }), 'AAPLc shares per token, 1 to 4 · in effect, sealed'],
 ])('a screen reader says of %s what it is, what it is worth, and whether it is certain', (_, shown, sentence) => {
   expect(lineSentence(shown, null)).toBe(sentence)
 })
