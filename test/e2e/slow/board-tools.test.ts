@@ -70,7 +70,7 @@ describe('an alert', () => {
     swapTo(devnet, '900')
     const strip = page.locator('.trouble', { hasText: /AAPLc: premium \+[\d,.]+ bps, beyond 5000/ })
     await strip.waitFor()
-    expect(await page.evaluate('told')).toEqual([`stocktape: ${await strip.locator('a').textContent()}`])
+    expect(await page.evaluate('told')).toEqual([`stocktape: ${await strip.locator('span').textContent()}`])
     await expect.poll(() => page.title()).toMatch(/^⚠ AAPLc/)
     await strip.getByRole('button', { name: 'Dismiss' }).click()
     await expect.poll(() => page.title()).toMatch(/^AAPLc/)
