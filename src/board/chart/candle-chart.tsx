@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Bar, BarInterval, StockState, Update } from '../../sdk/client/index.ts'
 import { barIntervals } from '../../sdk/generated/bar-intervals.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
@@ -55,7 +55,15 @@ export function CandleChart(props: ChartProps) {
   const navs = navPoints(bars, readings, { nav: stock.nav, seconds: nowMs / 1_000 }, step)
   const known = [...bars.map(timeOf), ...navs.map(({ time }) => time)]
   const times = known.length === 0 ? [] : stepsOf(Math.min(...known), Math.max(...known), step, BARS_BOUND)
-  const data = { bars, navs, times, shades: shadesOf(times, navs, events), marks: marksOf(events, step), newsBps: newsBpsOf(stock) }
+  const data = {
+    bars,
+    navs,
+    times,
+    shades: shadesOf(times, navs, events),
+    marks: marksOf(events, step),
+    newsBps: newsBpsOf(stock),
+    price: stock.quote?.price ?? null,
+  }
   return (
     <section class="chart-panel" aria-label="Price, NAV, volume and premium">
       <div class="chart-head">
@@ -90,14 +98,24 @@ type ChoicesProps<Name extends string> = {
 }
 
 const Choices = <Name extends string>({ label, all, chosen, choose }: ChoicesProps<Name>) => (
-  <fieldset class="tabs" aria-label={label}>
-    <small class="faint">{label}</small>
-    {all.map((name) => (
-      <button type="button" key={name} aria-pressed={name === chosen} onClick={() => choose(name)}>
-        {name}
-      </button>
-    ))}
-  </fieldset>
+  <>
+    <fieldset class="tabs" aria-label={label}>
+      <small class="faint">{label}</small>
+      {all.map((name) => (
+        <button type="button" key={name} aria-pressed={name === chosen} onClick={() => choose(name)}>
+          {name}
+        </button>
+      ))}
+    </fieldset>
+    <label class="narrow-choice">
+      {label}{' '}
+      <select value={chosen} onChange={({ currentTarget: { value } }) => choose(all.find((name) => name === value) ?? chosen)}>
+        {all.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+  </>
 )
 
 /** Reads the newest bars of a stock, and follows them. */
@@ -163,13 +181,13 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
     }
   }, [])
   // New bars are drawn with the words about them.
-  useEffect(() => chart.current?.draw(latest.current), [data.bars])
+  useLayoutEffect(() => chart.current?.draw(latest.current), [data.bars])
   useEffect(() => chart.current?.show(ranges[range].seconds), [range])
   const last = data.bars.at(-1)
   const shown = pointed ?? (last ? { bar: last, time: timeOf(last) } : null)
   return (
     <>
-      <p class="cursor-text figure">
+      <p class={`cursor-text figure ${pointed ? '' : 'idle'}`}>
         {shown && !pointed && <span class="wide-word">Last candle, all pools</span>}
         {shown &&
           pointedParts(shown, data, nowMs).map(([name, value]) => (
@@ -219,6 +237,8 @@ function pointedParts(
   )
   const volume = ['Vol', formatMoney(Number(bar.currency_volume))] as const
   const basis =
-    bar.basis_bps === null ? [] : ([[bar.basis === 'drift' ? 'drift' : 'premium', `${formatBps(bar.basis_bps)} bps`]] as const)
+    bar.basis_bps === null
+      ? []
+      : ([[bar.basis === 'drift' ? 'last trade, drift' : 'last trade', `${formatBps(bar.basis_bps)} bps`]] as const)
   return [at, ...prices, volume, navPart, ...basis]
 }

@@ -1,6 +1,7 @@
 import {
   AreaSeries,
   type AutoscaleInfo,
+  BarSeries,
   CandlestickSeries,
   CrosshairMode,
   createChart,
@@ -9,7 +10,6 @@ import {
   HistogramSeries,
   type IChartApi,
   type ISeriesMarkersPluginApi,
-  LineSeries,
   LineType,
   TickMarkType,
   type Time,
@@ -18,7 +18,7 @@ import {
 import type { Bar } from '../../sdk/client/index.ts'
 import { formatMoney } from '../shared/number-text.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
-import { type marksOf, type navPoints, premiumTitle, type shadesOf } from './chart-data.ts'
+import { dashesOf, type marksOf, type navPoints, premiumTitle, type shadesOf } from './chart-data.ts'
 
 export type ChartData = {
   readonly bars: readonly Bar[]
@@ -29,6 +29,8 @@ export type ChartData = {
   readonly marks: ReturnType<typeof marksOf>
   /** Basis points from which a premium has a colour. */
   readonly newsBps: number
+  /** The price at the head of the page. */
+  readonly price: string | null
 }
 
 const FONT_PX = 12
@@ -40,8 +42,8 @@ const HEIGHTS = [6, PREMIUM_HEIGHT, 1.5]
 
 /** Room for half a label at the edges of the time, and the largest part of the width for it. */
 const [LABEL_PX, EDGE_PART] = [24, 0.1]
-/** Room for the label of the NAV beside the newest candle, and the largest part of the width for it. */
-const [NAV_PX, NAV_PART] = [44, 0.16]
+/** Room for the labels of the prices beside the newest candle, and the largest part of the width for it. */
+const [LABELS_PX, LABELS_PART] = [76, 0.2]
 /** A longer time has labels at full hours; a shorter one every five minutes. */
 const LABELLED_S = 3_600
 /** How far one press of a key moves and zooms. */
@@ -53,6 +55,7 @@ export class CandleDrawing {
   readonly #chart: IChartApi
   readonly #candles
   readonly #last
+  readonly #pool
   readonly #nav
   readonly #shade
   readonly #volume
@@ -79,14 +82,12 @@ export class CandleDrawing {
       autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
     })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
-    // The candles are drawn over the line.
-    this.#nav = this.#chart.addSeries(LineSeries, {
-      ...{ lineType: LineType.WithSteps, lineWidth: 1, title: 'NAV' },
-      ...{ priceLineVisible: false, crosshairMarkerVisible: false },
-    })
+    // One dash for each candle, which is drawn over it: a line with its steps would look like hollow candles.
+    this.#nav = this.#chart.addSeries(BarSeries, { thinBars: false, title: 'NAV', priceLineVisible: false })
     this.#candles = this.#chart.addSeries(CandlestickSeries, quiet)
     // A label of its own: the one of the series has the colour inside its last candle, which may be none.
-    this.#last = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false, title: 'Last' })
+    this.#last = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false, title: 'Last trade' })
+    this.#pool = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false, title: 'Price' })
     this.#premium = this.#chart.addSeries(
       HistogramSeries,
       { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
@@ -109,24 +110,25 @@ export class CandleDrawing {
     this.#chart.subscribeCrosshairMove(({ time }) => onPoint(typeof time === 'number' ? time : null))
   }
 
-  draw({ bars, navs, times, shades, marks, newsBps }: ChartData): void {
+  draw({ bars, navs, times, shades, marks, newsBps, price }: ChartData): void {
     const colors = this.#paint()
     const at = (time: number) => ({ time: time as UTCTimestamp })
-    const first = Number(bars.at(-1)?.close ?? navs.at(-1)?.value ?? 1)
-    const [precision, minMove] = first < 1 ? [4, 0.0001] : [2, 0.01]
-    for (const series of [this.#candles, this.#nav]) series.applyOptions({ priceFormat: { type: 'price', precision, minMove } })
+    this.#setPrecision(Number(bars.at(-1)?.close ?? navs.at(-1)?.value ?? 1))
     this.#candles.setData(
       bars.map((bar) =>
         bar.close === null
           ? at(timeOf(bar))
-          : {
-              ...at(timeOf(bar)),
-              ...{ open: Number(bar.open), high: Number(bar.high), low: Number(bar.low), close: Number(bar.close) },
-            },
+          : { ...at(timeOf(bar)), open: Number(bar.open), high: Number(bar.high), low: Number(bar.low), close: Number(bar.close) },
       ),
     )
-    this.#label(bars, colors)
-    this.#nav.setData(navs.map(({ time, value, isHeld }) => ({ ...at(time), value, color: isHeld ? colors.faint : colors.soft })))
+    this.#label(bars, price, colors)
+    this.#nav.setData(
+      dashesOf(navs, times).map(({ time, value, isHeld }) => ({
+        ...at(time),
+        ...flat(value),
+        color: isHeld ? colors.soft : colors.nav,
+      })),
+    )
     this.#shade.setData(
       times.map((time) => {
         const shade = shades.get(time)
@@ -175,10 +177,21 @@ export class CandleDrawing {
     if (isLonger && this.#followed) this.show(this.#followed.seconds)
   }
 
-  /** Writes the label of the last trade, and the titles of the parts. */
-  #label(bars: readonly Bar[], { up, down, soft }: Readonly<Record<'up' | 'down' | 'soft', string>>): void {
+  /** A price below one dollar has four decimals. */
+  #setPrecision(price: number): void {
+    const [precision, minMove] = price < 1 ? [4, 0.0001] : [2, 0.01]
+    for (const series of [this.#candles, this.#nav]) series.applyOptions({ priceFormat: { type: 'price', precision, minMove } })
+  }
+
+  /** Writes the labels of the prices, and the titles of the parts. */
+  #label(
+    bars: readonly Bar[],
+    price: string | null,
+    { ink, up, down, soft }: Readonly<Record<'ink' | 'up' | 'down' | 'soft', string>>,
+  ): void {
     const last = bars.findLast(({ close }) => close !== null)
     const options = { price: Number(last?.close ?? 0), axisLabelVisible: last !== undefined }
+    this.#pool.applyOptions({ price: Number(price ?? 0), axisLabelVisible: price !== null, axisLabelColor: ink })
     this.#last.applyOptions({ ...options, axisLabelColor: last && isUp(last) ? up : down })
     const font = { fontSize: FONT_PX * this.#zoom, fontFamily: getComputedStyle(this.#element).fontFamily }
     for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries())
@@ -194,7 +207,7 @@ export class CandleDrawing {
     const indexOf = (time: number) => scale.timeToIndex(time as UTCTimestamp, true) ?? 0
     const [from, to] = [indexOf(this.#newest - seconds), indexOf(this.#newest)]
     const edge = (to - from) * Math.min(EDGE_PART, LABEL_PX / Math.max(1, scale.width()))
-    const room = (to - from) * Math.min(NAV_PART, NAV_PX / Math.max(1, scale.width()))
+    const room = (to - from) * Math.min(LABELS_PART, LABELS_PX / Math.max(1, scale.width()))
     const perSecond = (to - from) / seconds
     // The first label is at a full hour or so, or at the first candle. Too near to the edge, it would be cut.
     const unit = seconds > LABELLED_S ? 3_600 : 300
@@ -239,7 +252,7 @@ export class CandleDrawing {
       },
       ...{ up: this.#color('--up'), down: this.#color('--down'), attention: this.#color('--attention') },
       ...{ faintUp: this.#color('--up', 0.6), faintDown: this.#color('--down', 0.6), held: this.#color('--attention', 0.06) },
-      faint: this.#color('--soft', 0.5),
+      ...{ faint: this.#color('--soft', 0.5), nav: this.#color('--accent', 0.85) },
     }
     if (colors.ink === this.#ink) return colors
     this.#ink = colors.ink
@@ -301,6 +314,8 @@ function withZero(scale: () => AutoscaleInfo | null): AutoscaleInfo | null {
 }
 
 export const timeOf = ({ start }: Pick<Bar, 'start'>): number => Date.parse(start) / 1_000
+
+const flat = (value: number) => ({ open: value, high: value, low: value, close: value })
 
 const isUp = ({ open, close }: Bar): boolean => Number(close) >= Number(open)
 

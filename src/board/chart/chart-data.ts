@@ -32,6 +32,16 @@ export function navPoints(
   return [...points.values()].sort((a, b) => a.time - b.time)
 }
 
+/** The NAV of each step from the first one that is known. */
+export function dashesOf(navs: readonly NavPoint[], times: readonly number[]): readonly NavPoint[] {
+  let next = 0
+  return times.flatMap((time) => {
+    while ((navs[next]?.time ?? Number.POSITIVE_INFINITY) <= time) next += 1
+    const nav = navs[next - 1]
+    return nav ? [{ ...nav, time }] : []
+  })
+}
+
 /** The steps of the chart in which the NAV is held, or the market closed. */
 export function shadesOf(
   times: readonly number[],
@@ -91,7 +101,7 @@ export function premiumTitle(bars: readonly Pick<Bar, 'basis' | 'close'>[]): str
   const kinds = new Set(bars.map(({ basis }) => basis))
   if (kinds.has('premium')) return 'Premium bps'
   if (kinds.has('drift')) return 'Drift from the held NAV, bps'
-  return bars.some(({ close }) => close !== null) ? 'No premium: the NAV was not known' : 'No premium: no trades'
+  return bars.some(({ close }) => close !== null) ? 'No NAV is known of these candles' : 'No premium: no trades'
 }
 
 /** A sentence for readers who see no chart. */

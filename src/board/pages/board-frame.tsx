@@ -58,7 +58,7 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
       <input
         type="search"
         ref={search}
-        placeholder={matchMedia('(hover: none)').matches ? 'Search' : 'Search  /'}
+        placeholder={matchMedia('(hover: none), (max-width: 719px)').matches ? 'Search' : 'Search  /'}
         aria-label="Search symbols"
         autocomplete="off"
         value={text}

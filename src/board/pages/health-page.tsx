@@ -3,7 +3,7 @@ import type { BoardFeed, Interruption } from '../feed/board-feed.ts'
 import { BackLink } from '../shared/navigation.tsx'
 import { formatBlock, formatCount, formatRight, formatShare, UNKNOWN } from '../shared/number-text.ts'
 import { ScrollTable } from '../shared/scroll-table.tsx'
-import { reasonSentence, sourceWords } from '../shared/state-words.ts'
+import { reasonSentence, sourceNames, sourceWords } from '../shared/state-words.ts'
 import { formatAge, formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
 import { recordOf, troubleOf } from '../tape/pulse-strip.tsx'
 
@@ -28,7 +28,11 @@ export function HealthPage({ feed, nowMs }: HealthProps) {
       <HourBars hours={(status?.score ?? []).slice(-SHOWN_HOURS)} />
       <Facts
         facts={[
-          ['Source', source ?? UNKNOWN, source ? [sourceWords[source], reason].filter(Boolean).join(': ') : ''],
+          [
+            'Source',
+            source ? sourceNames[source] : UNKNOWN,
+            source ? [`${source}: ${sourceWords[source]}`, reason].filter(Boolean).join('; ') : '',
+          ],
           ['Since', since, 'in this mode'],
           ['Lag', lag === null ? UNKNOWN : formatDuration(lag), 'age of the newest block whose logs were read'],
           ['Pending', formatBlock(head?.pending), 'the block that is being built'],

@@ -21,7 +21,7 @@ const words = [
   ['Volume', 'Dollars of the trades of the last 24 hours, as the relay adds them up: the same for every reader.'],
   ['late', 'First published when its block was already sealed: the relay did not see it before.'],
   ['≈', 'Rounded, or valued at the NAV. A trade has the currency that was paid for it.'],
-  ['hatch', 'Under a NAV that is frozen for a corporate action.'],
+  ['dashes', 'Under a NAV that is frozen for a corporate action.'],
   ['off NAV', 'A trade 500 basis points or more away from the NAV.'],
   ['–', 'Not known. It is never shown as 0.'],
 ] as const

@@ -43,7 +43,7 @@ const quoteWords: Readonly<Record<QuoteMessage['state'], string>> = {
 /** Says why there is no price on the chain; empty if there is one. */
 export const quoteStateWords = (quote: Pick<QuoteMessage, 'state'> | null): string => (quote ? quoteWords[quote.state] : 'no pool')
 
-const venueNames: Readonly<Record<QuoteMessage['venue']['kind'], string>> = {
+export const venueNames: Readonly<Record<QuoteMessage['venue']['kind'], string>> = {
   uniswap_v3: 'v3',
   uniswap_v4: 'v4',
   slipstream: 'Slipstream',
@@ -53,6 +53,14 @@ export const venueWords = ({ kind, currency }: QuoteMessage['venue']): string =>
 /** Says which NAV a basis is measured against, and that the currency counts as one dollar. */
 export const basisWords = (kind: 'premium' | 'drift', venue: QuoteMessage['venue']): string =>
   `${kind === 'drift' ? 'against a held NAV' : 'against a NAV that is not held'}, with ${venue.currency.symbol} taken as 1 USD`
+
+/** How early the lines of a source are. */
+export const sourceNames: Readonly<Record<Source, string>> = {
+  pendingLogs: 'Before the block',
+  poll: 'Before the block, slower',
+  sealed: 'With the block',
+  down: 'None',
+}
 
 export const sourceWords: Readonly<Record<Source, string>> = {
   pendingLogs: 'the node pushes each line before its block',

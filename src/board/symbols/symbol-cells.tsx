@@ -121,7 +121,12 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
           {since && (
             <>
               <span class="wide-word"> since</span>
-              {since}
+              {since.split(/(?<=\S) /).map((part, nth) => (
+                <span key={nth} class={nth > 0 ? 'time-word' : ''}>
+                  {nth > 0 && ' '}
+                  {part}
+                </span>
+              ))}
             </>
           )}
           {!isFresh && <span class="why">{why.map((part) => ` · ${part}`)}</span>}
@@ -179,12 +184,12 @@ export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
 type DayProps = StockProps & { readonly day: DayFigures }
 
 export function ChangeCell({ stock, day: { change }, nowMs }: DayProps) {
-  if (change === null) return <EmptyCell field="change" words="no bars yet" />
+  if (change === null) return <EmptyCell field="change" words="no trades yet" />
   const text = formatPercent(change.percent)
   const since = formatMoment(new Date(change.sinceMs).toISOString(), nowMs)
   const sinceWords = (
     <>
-      <span class="wide-word">since </span>
+      <span class={since.includes(' ') ? 'since-word' : ''}>since </span>
       {since}
     </>
   )
@@ -198,7 +203,7 @@ export function ChangeCell({ stock, day: { change }, nowMs }: DayProps) {
 }
 
 export function VolumeCell({ day: { volume, trades } }: DayProps) {
-  if (trades === 0) return <EmptyCell field="volume" words="no bars yet" />
+  if (trades === 0) return <EmptyCell field="volume" words="no trades yet" />
   return (
     <Cell field="volume" words={trades === 1 ? '1 trade' : `${formatCount(trades)} trades`} title={`$${formatCount(volume)}`}>
       {formatMoney(volume)}

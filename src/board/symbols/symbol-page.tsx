@@ -13,12 +13,12 @@ import { BackLink, openPage, PageLink } from '../shared/navigation.tsx'
 import { formatBlock, formatDecimal, formatMoney, formatPrice, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import { relayUrl } from '../shared/page-settings.ts'
 import { ScrollTable, TableHead } from '../shared/scroll-table.tsx'
-import { basisWords, type LineStage, quoteStateWords, stageWords, venueWords } from '../shared/state-words.ts'
+import { type LineStage, quoteStateWords, stageWords, venueWords } from '../shared/state-words.ts'
 import { nameOf, pausedText, scheduledText, sharesText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import { isFolded, type TapeLine } from '../tape/tape-lines.ts'
-import { lineRemark, lineText, phaseWords, stageOf } from '../tape/tape-texts.ts'
+import { dollarsOf, lineRemark, lineText, phaseWords, stageOf } from '../tape/tape-texts.ts'
 import { AlertPanel } from './alert-panel.tsx'
 import { BasisCell, ChangeCell, NavCell, PinButton, QuoteCell, type StockProps, SupplyCell, VolumeCell } from './symbol-cells.tsx'
 
@@ -39,9 +39,9 @@ export function SymbolPage({ stock, feed, order, nowMs, alertState, view }: Page
       <LazyChart {...{ stock, feed, readings, events, nowMs }} />
       <p class="note">
         {basis && stock.quote
-          ? `${basis.kind === 'drift' ? 'Drift' : 'Premium'} ${basisWords(basis.kind, stock.quote.venue)}.`
+          ? `The ${basis.kind} is that of the deepest pool's price against ${basis.kind === 'drift' ? 'the held NAV' : 'the NAV'}, with ${stock.quote.venue.currency.symbol} taken as 1 USD.`
           : 'Without a NAV or a price there is no premium.'}{' '}
-        Neither the price of a pool nor the NAV is one at which you are sure to trade.
+        You are sure to trade at neither.
       </p>
       <div class="two-parts">
         <Pools stock={stock} />
@@ -106,12 +106,16 @@ function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: Head
           <CopyButton label="Embed: copy an iframe for a page of your own" text={() => embedCode(stock.symbol)}>
             Embed
           </CopyButton>
-          {before !== undefined && (
+          {before === undefined ? (
+            <span class="no-link">‹</span>
+          ) : (
             <PageLink page={{ name: 'symbol', symbol: before }} title={before}>
               ‹<span class="wide-word"> {before}</span>
             </PageLink>
           )}
-          {after !== undefined && (
+          {after === undefined ? (
+            <span class="no-link">›</span>
+          ) : (
             <PageLink page={{ name: 'symbol', symbol: after }} title={after}>
               <span class="wide-word">{after} </span>›
             </PageLink>
@@ -230,7 +234,7 @@ function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockPr
       'key' in content &&
       !isFolded({ content, ...line }),
   )
-  const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
+  const dollars = (line: TapeLine) => dollarsOf(line) ?? 0
   const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)
   return (
     <section aria-label="Movements">
@@ -263,7 +267,7 @@ type MovementProps = { readonly line: TapeLine; readonly stage: LineStage | null
 function MovementRow({ line, stage, nowMs }: MovementProps) {
   const { content } = line
   if (!('shares' in content && 'key' in content)) return null
-  const { figure, value, detail } = lineText(line)
+  const { figure, value, detail, type } = lineText(line)
   const open = () => openPage({ name: 'fact', key: line.id })
   return (
     <tr class={line.retraction ? 'struck' : ''} data-stage={stage ?? undefined} title={lineRemark(line) ?? ''}>
@@ -272,14 +276,14 @@ function MovementRow({ line, stage, nowMs }: MovementProps) {
         <span class="unseen">{stage && stageWords[stage]}</span>
       </td>
       <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
-      <td>{content.type}</td>
+      <td>{type}</td>
       <td>{'from' in content ? `${shortHex(content.from)} → ${shortHex(content.to)}` : detail}</td>
       <td class="figure">{figure}</td>
       <td class="figure">{formatDecimal(content.shares, 2)}</td>
       <td class="figure">{value}</td>
       <td>
         <button type="button" title="From its first message to its end" onClick={open}>
-          history
+          Details
         </button>
       </td>
     </tr>

@@ -86,6 +86,7 @@ function LifeSheet({ id, feed, shell }: Pick<FactSheetProps, 'id' | 'feed'> & { 
     <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stageText(stage)}</span>} {...shell}>
       {line && <FactSummary line={line} />}
       {failure !== null && <p class="attention">{failure}</p>}
+      {events.length > 0 && <FactLife events={events} />}
       <dl class="parties">
         {line && <Parties line={line} filter={feed.filter} />}
         {(['tx', 'address'] as const).map((kind) => {
@@ -95,7 +96,7 @@ function LifeSheet({ id, feed, shell }: Pick<FactSheetProps, 'id' | 'feed'> & { 
               <div key={kind}>
                 <dt>{kind === 'tx' ? 'transaction' : 'token'}</dt>
                 <dd>
-                  <HexLink kind={kind} label="" hex={hex} />
+                  <HexLink kind={kind} label="" hex={hex} isWhole={kind === 'tx'} />
                 </dd>
               </div>
             )
@@ -111,7 +112,6 @@ function LifeSheet({ id, feed, shell }: Pick<FactSheetProps, 'id' | 'feed'> & { 
           </dd>
         </div>
       </dl>
-      {events.length > 0 && <FactLife events={events} />}
       <p class="links">
         {tokenSymbol && <PageLink page={{ name: 'symbol', symbol: tokenSymbol }}>Open {tokenSymbol}</PageLink>}
         <CopyButton label="Copy link" text={() => location.href}>

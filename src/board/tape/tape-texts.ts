@@ -7,7 +7,7 @@ import {
   sourceWords,
   stageByHead,
   stageWords,
-  venueWords,
+  venueNames,
 } from '../shared/state-words.ts'
 import { shortMultiplier } from '../shared/stock-texts.ts'
 import { formatMoment } from '../shared/time-text.ts'
@@ -35,7 +35,7 @@ export function lineText({ content }: TapeLine): LineText {
       const at = price === null ? '' : `at ${formatDecimal(price, 2)}`
       const against = basis_bps === null ? '' : `${formatBps(basis_bps)} bps`
       const value = `${formatDecimal(content.currency_amount, 2)} ${venue.currency.symbol}`
-      const detail = [at, against, venueWords(venue)].filter(Boolean).join(' · ')
+      const detail = [at, against, venueNames[venue.kind]].filter(Boolean).join(' · ')
       return { ...base, type: side ?? 'swap', figure: amountText(content), value, detail }
     }
     case 'approval':
@@ -194,9 +194,13 @@ export function tintOf({ content, retraction }: TapeLine): 'attention' | 'bad' |
 /** Values from which a line is printed bold, and below which it is printed soft, in dollars. */
 const [HEAVY_USD, LIGHT_USD] = [10_000, 1]
 
-export function weightOf({ content }: TapeLine): 'heavy' | 'light' | '' {
-  if (!('reference_value' in content)) return ''
-  const dollars = Number(content.type === 'trade' ? content.currency_amount : content.reference_value)
+/** The value of a line in dollars, with the currency of a trade taken as one; null of a line that has none. */
+export const dollarsOf = ({ content }: TapeLine): number | null =>
+  'reference_value' in content ? Number(content.type === 'trade' ? content.currency_amount : content.reference_value) : null
+
+export function weightOf(line: TapeLine): 'heavy' | 'light' | '' {
+  const dollars = dollarsOf(line)
+  if (dollars === null) return ''
   return dollars >= HEAVY_USD ? 'heavy' : dollars < LIGHT_USD ? 'light' : ''
 }
 

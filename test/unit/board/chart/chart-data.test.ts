@@ -50,7 +50,7 @@ it('a multiplier that takes effect, a pause and an action are marks; a first mul
 it.each([
   ['Premium bps', ['drift', 'premium'], '7'],
   ['Drift from the held NAV, bps', ['drift', null], '7'],
-  ['No premium: the NAV was not known', [null], '7'],
+  ['No NAV is known of these candles', [null], '7'],
   ['No premium: no trades', [null], null],
 ] as const)('the part below the volume is named “%s”', (title, kinds, close) => {
   expect(premiumTitle(kinds.map((basis) => ({ basis, close })))).toBe(title)
