@@ -87,9 +87,9 @@ const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProp
   ['Supply', SupplyCell],
 ]
 
-type HeadProps = FigureProps & Pick<PageProps, 'order' | 'alertState' | 'view'>
+type SymbolHeadProps = FigureProps & Pick<PageProps, 'order' | 'alertState' | 'view'>
 
-function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: HeadProps) {
+function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: SymbolHeadProps) {
   const at = order.indexOf(stock.symbol)
   const [before, after] = [order[at - 1], at === -1 ? undefined : order[at + 1]]
   const { isin } = stock.token
