@@ -86,8 +86,8 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, isWall, only }: Ta
         <h2>Tape{token && ` · ${token.symbol}`}</h2>
         <span class="chips">
           {token && (
-            <button type="button" class="chip" aria-label="Of all symbols" onClick={() => setOfAll(true)}>
-              {token.symbol} ×
+            <button type="button" class="chip" aria-label={`${token.symbol}: of all symbols`} onClick={() => setOfAll(true)}>
+              {token.symbol} <i aria-hidden="true">×</i>
             </button>
           )}
           <FilterChips filter={filter} onMore={() => setFilterOpen(true)} />

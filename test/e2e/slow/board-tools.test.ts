@@ -123,16 +123,16 @@ describe('the page of a symbol', () => {
 })
 
 describe('the sheet of a fact', () => {
-  it('has its value first, whole addresses that filter, and the way to its symbol', async (test) => {
+  it('has its value first, its life, whole addresses that filter, and the way to its symbol', async (test) => {
     const { page, devnet } = await openBoardStack(test, browser)
     const to = `0x${'ab'.repeat(20)}` as const
     devnet.transfer({ symbol: 'AAPLc', raw: 1_234_567_800_000n, to })
     devnet.makeFlashblock()
     await page.locator('[data-stage="preconfirmed"] button').click()
     const sheet = page.getByRole('dialog')
-    await sheet.locator('.parties').waitFor()
+    await sheet.locator('.life').waitFor()
     const text = (await sheet.textContent()) ?? ''
-    const places = ['12,345.678 AAPLc', to, 'pre-confirmed', 'Open AAPLc'].map((part) => text.indexOf(part, 20))
+    const places = ['12,345.678 AAPLc', 'pre-confirmed', to, 'Open AAPLc'].map((part) => text.indexOf(part, 20))
     expect(places).toEqual(places.toSorted((a, b) => a - b))
     expect(places[0]).toBeGreaterThan(0)
     await sheet.getByRole('button', { name: 'filter' }).last().click()
