@@ -43,7 +43,7 @@ const HEIGHTS = [6, PREMIUM_HEIGHT, 1.5]
 /** Room for half a label at the edges of the time, and the largest part of the width for it. */
 const [LABEL_PX, EDGE_PART] = [24, 0.1]
 /** Room for the labels of the prices beside the newest candle, and the largest part of the width for it. */
-const [LABELS_PX, LABELS_PART] = [76, 0.2]
+const [LABELS_PX, LABELS_PART] = [76, 0.3]
 /** A longer time has labels at full hours; a shorter one every five minutes. */
 const LABELLED_S = 3_600
 /** How far one press of a key moves and zooms. */

@@ -41,7 +41,7 @@ export function SymbolPage({ stock, feed, order, nowMs, alertState, view }: Page
         {basis && stock.quote
           ? `The ${basis.kind} is that of the deepest pool's price against ${basis.kind === 'drift' ? 'the held NAV' : 'the NAV'}, with ${stock.quote.venue.currency.symbol} taken as 1 USD.`
           : 'Without a NAV or a price there is no premium.'}{' '}
-        You are sure to trade at neither.
+        Neither is a price that you can count on.
       </p>
       <div class="two-parts">
         <Pools stock={stock} />

@@ -41,7 +41,7 @@ const columns: readonly { readonly title: string; readonly name: string; readonl
   { title: 'NAV $', name: 'nav', View: NavCell },
   { title: 'Premium bps', name: 'basis', View: BasisCell },
   { title: 'Change', name: 'change', View: ChangeCell },
-  { title: 'Day', name: 'trend', View: TrendCell },
+  { title: '24 h', name: 'trend', View: TrendCell },
   { title: 'Volume 24 h', name: 'volume', View: VolumeCell },
 ]
 
