@@ -166,7 +166,7 @@ export class CandleDrawing {
         color: colors.attention,
       })),
     )
-    // A premium that nobody knows needs no more room than the words that say so.
+    // Without a known premium, its part is as low as the words that say so.
     const isKnown = bars.some(({ basis_bps }) => basis_bps !== null)
     this.#chart.panes()[1]?.setStretchFactor(isKnown ? PREMIUM_HEIGHT : NO_PREMIUM_HEIGHT)
     const newest = Math.max(...[...bars.slice(-1).map(timeOf), ...navs.slice(-1).map(({ time }) => time)], 0)

@@ -18,16 +18,6 @@ export function memo<Props extends object>(View: ComponentType<Props>): Componen
   }
 }
 
-/** Draws again when the window has another size. */
-export function useWindowSize(): void {
-  const [, draw] = useState(0)
-  useEffect(() => {
-    const resize = () => draw((nth) => nth + 1)
-    addEventListener('resize', resize)
-    return () => removeEventListener('resize', resize)
-  }, [])
-}
-
 /** Calls `leave` when the reader presses beside an element. */
 export function useOutside<Part extends HTMLElement>(leave: () => void): RefObject<Part | null> {
   const part = useRef<Part>(null)

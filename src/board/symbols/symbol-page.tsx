@@ -107,14 +107,18 @@ function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: Symb
             Embed
           </CopyButton>
           {before === undefined ? (
-            <span class="no-link">‹</span>
+            <span class="no-link" aria-hidden="true">
+              ‹
+            </span>
           ) : (
             <PageLink page={{ name: 'symbol', symbol: before }} title={before}>
               ‹<span class="wide-word"> {before}</span>
             </PageLink>
           )}
           {after === undefined ? (
-            <span class="no-link">›</span>
+            <span class="no-link" aria-hidden="true">
+              ›
+            </span>
           ) : (
             <PageLink page={{ name: 'symbol', symbol: after }} title={after}>
               <span class="wide-word">{after} </span>›

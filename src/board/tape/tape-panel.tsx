@@ -2,7 +2,7 @@ import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Head, StockState } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { memo, useOutside, useWindowSize } from '../feed/board-hooks.ts'
+import { memo, useOutside } from '../feed/board-hooks.ts'
 import { type BoardFilter, type TapeShow, tapeShows } from '../shared/board-route.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage } from '../shared/navigation.tsx'
@@ -198,7 +198,6 @@ type LineListProps = Pick<TapeProps, 'feed' | 'nowMs' | 'show' | 'isWall'> & {
 }
 
 function LineList({ feed, nowMs, scroller, shown, waiting, show, isWall, top, onScroll }: LineListProps) {
-  useWindowSize()
   // A wall is read from far away.
   const linePx = !isWall && matchMedia(WIDE).matches ? WIDE_LINE_PX : LINE_PX
   const count = shown.length

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { TapeLine } from '../../../../src/board/tape/tape-lines.ts'
-import { lineSentence, shortValue } from '../../../../src/board/tape/tape-texts.ts'
+import { dollarsOf, lineSentence, shortValue } from '../../../../src/board/tape/tape-texts.ts'
 
 const block = { number: 7, hash: null, timestamp: null }
 const fact = { symbol: 'AAPLc', address: '0xa', key: '7-0xb-1', stage: 'preconfirmed', late: false, block }
@@ -43,3 +43,9 @@ it.each([
 ])('an estimate of a thousand dollars or more has no cents', (shown, value) => {
   expect(shortValue(shown)).toBe(value)
 })
+
+it.each([
+  ['a trade is worth what was paid', line(trade), 410.2],
+  ['a movement its value at the NAV', line(transfer), 13_919.28],
+  ['a split nothing', line(split), null],
+])('%s', (_, one, dollars) => expect(dollarsOf(one)).toBe(dollars))
