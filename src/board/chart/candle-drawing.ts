@@ -1,15 +1,14 @@
 import {
   AreaSeries,
   type AutoscaleInfo,
-  BarSeries,
   CandlestickSeries,
   CrosshairMode,
   createChart,
   createSeriesMarkers,
-  createTextWatermark,
   HistogramSeries,
   type IChartApi,
   type ISeriesMarkersPluginApi,
+  LineSeries,
   LineType,
   TickMarkType,
   type Time,
@@ -18,7 +17,7 @@ import {
 import type { Bar } from '../../sdk/client/index.ts'
 import { formatMoney } from '../shared/number-text.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
-import { dashesOf, type marksOf, type navPoints, premiumTitle, type shadesOf } from './chart-data.ts'
+import { type marksOf, type navPoints, premiumTitle, type shadesOf } from './chart-data.ts'
 
 export type ChartData = {
   readonly bars: readonly Bar[]
@@ -82,9 +81,10 @@ export class CandleDrawing {
       autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
     })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
-    // One dash for each candle, which is drawn over it: a line with its steps would look like hollow candles.
-    this.#nav = this.#chart.addSeries(BarSeries, { thinBars: false, title: 'NAV', priceLineVisible: false })
     this.#candles = this.#chart.addSeries(CandlestickSeries, quiet)
+    this.#nav = this.#chart.addSeries(LineSeries, {
+      ...{ title: 'NAV', lineWidth: 2, priceLineVisible: false, crosshairMarkerVisible: false },
+    })
     // A label of its own: the one of the series has the colour inside its last candle, which may be none.
     this.#last = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false, title: 'Last trade' })
     this.#pool = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false, title: 'Price' })
@@ -102,7 +102,7 @@ export class CandleDrawing {
       series.priceScale().applyOptions({ scaleMargins: { top: 0.3, bottom: 0.12 }, tickMarkDensity: TICK_DENSITY })
     this.#marks = createSeriesMarkers(this.#candles, [])
     for (const [index, pane] of this.#chart.panes().entries()) pane.setStretchFactor(HEIGHTS[index] ?? 1)
-    this.#titles = this.#chart.panes().map((pane) => createTextWatermark(pane, {}))
+    this.#titles = this.#chart.panes().map(newTitle)
     for (const moved of ['pointerdown', 'wheel', 'touchstart'])
       element.addEventListener(moved, () => this.#leave(), { passive: true })
     // The library keeps the width of a candle, and not the range.
@@ -123,11 +123,9 @@ export class CandleDrawing {
     )
     this.#label(bars, price, colors)
     this.#nav.setData(
-      dashesOf(navs, times).map(({ time, value, isHeld }) => ({
-        ...at(time),
-        ...flat(value),
-        color: isHeld ? colors.soft : colors.nav,
-      })),
+      navs.flatMap(({ time, value, isHeld }) =>
+        time < (times[0] ?? 0) ? [] : [{ ...at(time), value, color: isHeld ? colors.soft : colors.nav }],
+      ),
     )
     this.#shade.setData(
       times.map((time) => {
@@ -184,18 +182,18 @@ export class CandleDrawing {
   }
 
   /** Writes the labels of the prices, and the titles of the parts. */
-  #label(
-    bars: readonly Bar[],
-    price: string | null,
-    { ink, up, down, soft }: Readonly<Record<'ink' | 'up' | 'down' | 'soft', string>>,
-  ): void {
+  #label(bars: readonly Bar[], price: string | null, { ink, up, down }: Readonly<Record<'ink' | 'up' | 'down', string>>): void {
     const last = bars.findLast(({ close }) => close !== null)
     const options = { price: Number(last?.close ?? 0), axisLabelVisible: last !== undefined }
     this.#pool.applyOptions({ price: Number(price ?? 0), axisLabelVisible: price !== null, axisLabelColor: ink })
     this.#last.applyOptions({ ...options, axisLabelColor: last && isUp(last) ? up : down })
-    const font = { fontSize: FONT_PX * this.#zoom, fontFamily: getComputedStyle(this.#element).fontFamily }
-    for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries())
-      this.#titles[index]?.applyOptions({ horzAlign: 'left', vertAlign: 'top', lines: [{ text, color: soft, ...font }] })
+    for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries()) {
+      const title = this.#titles[index]
+      if (!title) continue
+      title.textContent = text
+      // The library makes the element of a part when it first draws it.
+      if (!title.isConnected) this.#chart.panes()[index]?.getHTMLElement()?.querySelector('td:nth-child(2) > div')?.append(title)
+    }
   }
 
   /** Shows the last seconds, or everything, until the reader moves or zooms the chart. */
@@ -207,7 +205,8 @@ export class CandleDrawing {
     const indexOf = (time: number) => scale.timeToIndex(time as UTCTimestamp, true) ?? 0
     const [from, to] = [indexOf(this.#newest - seconds), indexOf(this.#newest)]
     const edge = (to - from) * Math.min(EDGE_PART, LABEL_PX / Math.max(1, scale.width()))
-    const room = (to - from) * Math.min(LABELS_PART, LABELS_PX / Math.max(1, scale.width()))
+    const part = Math.min(LABELS_PART, LABELS_PX / Math.max(1, scale.width()))
+    const room = ((to - from) * part) / (1 - part)
     const perSecond = (to - from) / seconds
     // The first label is at a full hour or so, or at the first candle. Too near to the edge, it would be cut.
     const unit = seconds > LABELLED_S ? 3_600 : 300
@@ -297,6 +296,13 @@ export class CandleDrawing {
   }
 }
 
+/** The title of a part of the chart: an element, whose background keeps the lines of the grid out of its words. */
+function newTitle(): HTMLElement {
+  const title = document.createElement('span')
+  title.className = 'pane-title'
+  return title
+}
+
 /** A wheel scrolls the page. With Ctrl it zooms the chart, and sideways it moves it. */
 function keepForPage(event: WheelEvent): void {
   if (!event.ctrlKey && !event.metaKey && Math.abs(event.deltaY) >= Math.abs(event.deltaX)) event.stopPropagation()
@@ -314,8 +320,6 @@ function withZero(scale: () => AutoscaleInfo | null): AutoscaleInfo | null {
 }
 
 export const timeOf = ({ start }: Pick<Bar, 'start'>): number => Date.parse(start) / 1_000
-
-const flat = (value: number) => ({ open: value, high: value, low: value, close: value })
 
 const isUp = ({ open, close }: Bar): boolean => Number(close) >= Number(open)
 

@@ -32,16 +32,6 @@ export function navPoints(
   return [...points.values()].sort((a, b) => a.time - b.time)
 }
 
-/** The NAV of each step from the first one that is known. */
-export function dashesOf(navs: readonly NavPoint[], times: readonly number[]): readonly NavPoint[] {
-  let next = 0
-  return times.flatMap((time) => {
-    while ((navs[next]?.time ?? Number.POSITIVE_INFINITY) <= time) next += 1
-    const nav = navs[next - 1]
-    return nav ? [{ ...nav, time }] : []
-  })
-}
-
 /** The steps of the chart in which the NAV is held, or the market closed. */
 export function shadesOf(
   times: readonly number[],

@@ -124,13 +124,19 @@ export class BoardFeed {
   }
 
   async readOlder(limit = HISTORY_PAGE): Promise<void> {
-    const { droppedBefore, hasOlder, hasRoom } = this.lines
-    const end = droppedBefore === null ? this.#unread : { before: droppedBefore }
-    if (end === null || !hasOlder || !hasRoom) return
+    const end = this.olderEnd
+    if (end === null) return
     await this.#readOnce(async () => {
       const page = await this.#readHistory(this.#lineTypes, end, limit)
       this.#prepend(page, page.length === limit)
     })
+  }
+
+  /** The place on the tape before which older lines can be read; null if there are none, or no room for them. */
+  get olderEnd(): HistoryEnd | null {
+    const { droppedBefore, hasOlder, hasRoom } = this.lines
+    if (!hasOlder || !hasRoom) return null
+    return droppedBefore === null ? this.#unread : { before: droppedBefore }
   }
 
   /** Reads one page at a time, so that no page is read twice. After a temporary failure, the next scroll reads the page again. */

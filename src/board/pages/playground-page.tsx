@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks'
+import type { StreamItem } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
 import { BackLink, changeFilter } from '../shared/navigation.tsx'
 import { pageKey } from '../shared/page-key.ts'
 import { relayUrl } from '../shared/page-settings.ts'
+import { formatClock } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import { FilterForm } from '../tape/filter-bar.tsx'
 import { type ProgramKind, programFor, programKinds } from './program-for-filter.ts'
@@ -35,7 +37,10 @@ export function PlaygroundPage({ feed: { filter, raw } }: { readonly feed: Board
         <ol class="raw">
           {shown.map((item) => (
             <li key={`${item.type}${item.id}${'symbol' in item ? item.symbol : ''}`}>
-              <code>{visibleJson(item).slice(0, SHOWN_CHARACTERS)}</code>
+              <details>
+                <summary>{titleOf(item)}</summary>
+                <code>{visibleJson(item).slice(0, SHOWN_CHARACTERS)}</code>
+              </details>
             </li>
           ))}
         </ol>
@@ -43,6 +48,10 @@ export function PlaygroundPage({ feed: { filter, raw } }: { readonly feed: Board
     </article>
   )
 }
+
+/** One line about a message, so that many of them can be read at a glance. */
+const titleOf = (item: StreamItem): string =>
+  ['time' in item && formatClock(item.time), item.type, 'symbol' in item && item.symbol].filter(Boolean).join(' · ')
 
 function CopyPanel({ filter }: { readonly filter: BoardFilter }) {
   const [kind, setKind] = useState<ProgramKind>('curl')

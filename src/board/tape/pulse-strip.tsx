@@ -73,9 +73,12 @@ export const troubleOf = (feed: BoardFeed, nowMs: number, alertState?: AlertStat
   (alertState ? alertTrouble(alertState) : null) ??
   factTrouble(feed)
 
-export function phaseWord({ state, failure, interruptions }: BoardFeed, source: Source | null): string {
-  if (failure !== null) return 'Refused'
-  if (state?.phase === 'live') return source === 'down' ? 'No source' : 'Live'
+/** How live a feed is with each source. */
+const liveWords: Readonly<Record<Source, string>> = { pendingLogs: 'Live', poll: 'Slow', sealed: 'Blocks only', down: 'No source' }
+
+export function phaseWord({ state, failure, needsKey, interruptions }: BoardFeed, source: Source | null): string {
+  if (failure !== null) return needsKey ? 'Key needed' : 'Refused'
+  if (state?.phase === 'live') return liveWords[source ?? 'pendingLogs']
   return interruptions.length > 0 ? 'Reconnecting' : 'Connecting'
 }
 

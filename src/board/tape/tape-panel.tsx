@@ -226,6 +226,11 @@ function LineList({ feed, nowMs, scroller, shown, waiting, show, isWall, top, on
         })}
       </ul>
       {count === 0 && <p class="empty">{emptyWords(feed, show, waiting, nowMs)}</p>}
+      {!isWall && feed.olderEnd !== null && (
+        <button type="button" class="older" onClick={() => void feed.readOlder()}>
+          Older lines
+        </button>
+      )}
     </section>
   )
 }

@@ -197,6 +197,23 @@ it('a gap is a line that says what is missing, and the page goes on with new sna
   await page.locator('dd', { hasText: 'marked in the tape' }).waitFor()
 })
 
+it('reads older lines for a button, where the first answer failed', async (test) => {
+  const stack = await openTestStack({}, test)
+  transfer(stack)
+  await expect.poll(() => transferKeys(stack.relay.url)).toHaveLength(1)
+  const { page } = await openBoard(test, browser, 'about:blank')
+  await page.route('**/v1/events?**', (route) => route.abort())
+  await page.goto(stack.relay.url)
+  await waitForLive(page)
+  const older = page.getByRole('button', { name: 'Older lines' })
+  await older.waitFor()
+  expect((await shownLines(page)).filter(({ stage }) => stage !== '')).toEqual([])
+  await page.unroute('**/v1/events?**')
+  await older.click()
+  await page.locator('[data-stage="preconfirmed"]').waitFor()
+  await older.waitFor({ state: 'detached' })
+})
+
 it('with an API key shows everything, and neither its requests nor those of the library have the key in a URL', async (test) => {
   const stack = await openTestStack({ API_KEYS: apiKey }, test)
   const proxy = await TcpProxy.open(Number(new URL(stack.relay.url).port))
@@ -335,6 +352,7 @@ describe('outside text', () => {
       ['#/a%E2%80%AEb', 'a\ufffdb'],
     ]) {
       await page.goto(`${relay.url}/${path}`)
+      if (path?.startsWith('#/play')) await page.locator('.raw summary', { hasText: 'AAPL\u0441' }).first().click()
       await page
         .getByText(text ?? '')
         .first()

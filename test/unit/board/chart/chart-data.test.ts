@@ -1,13 +1,5 @@
 import { expect, it } from 'vitest'
-import {
-  chartSentence,
-  dashesOf,
-  marksOf,
-  navPoints,
-  premiumTitle,
-  shadesOf,
-  stepsOf,
-} from '../../../../src/board/chart/chart-data.ts'
+import { chartSentence, marksOf, navPoints, premiumTitle, shadesOf, stepsOf } from '../../../../src/board/chart/chart-data.ts'
 import type { Bar, ReferenceValue, Update } from '../../../../src/sdk/client/index.ts'
 
 const time = (seconds: number) => new Date(seconds * 1_000).toISOString()
@@ -77,18 +69,4 @@ it('its sentence has the last trade and the range of the prices, and those of th
   expect(chartSentence(bars, [])).toBe('Chart. Last trade 2.50, between 1.00 and 3.00; NAV not known.')
   const navs = [4, 2, 3].map((value, time) => ({ time, value, isHeld: false }))
   expect(chartSentence([], navs)).toBe('Chart. Last trade not known; NAV 3.00, between 2.00 and 4.00.')
-})
-
-it('a NAV has a dash at each step from the first that is known', () => {
-  const navs = [
-    { time: 60, value: 2, isHeld: false },
-    { time: 180, value: 3, isHeld: true },
-  ]
-  const dashes = dashesOf(navs, [0, 60, 120, 180, 240]).map(({ time, value, isHeld }) => [time, value, isHeld])
-  expect(dashes).toEqual([
-    [60, 2, false],
-    [120, 2, false],
-    [180, 3, true],
-    [240, 3, true],
-  ])
 })
