@@ -105,7 +105,8 @@ function takeAnswer(state: SealedState, answer: ReadAnswer, at: number): Learned
 
 /** Keeps the incomplete blocks, which are settled again, and rechecked after that. */
 function recheck(state: SealedState, answer: Extract<ReadAnswer, { type: 'rechecked' }>): SealedState {
-  const incomplete = new Set([...state.recheck.incomplete, ...answer.incomplete])
+  const found = answer.incomplete.filter((number) => !isTakenBack(state, number))
+  const incomplete = new Set([...state.recheck.incomplete, ...found])
   const complete = new Map(answer.complete.map((block) => [block.number, block]))
   const all = state.blocks.all.map((block) => {
     const { hash, settledAt } = complete.get(block.number) ?? {}
@@ -150,6 +151,9 @@ function fail(state: SealedState, read: PlannedRead, failure: ReadFailure, at: n
   return state.blocks.newest ? forget(failed, state.blocks.newest.number + 1) : failed
 }
 
+/** Whether a rollback took the block back while it was read: it is settled in order, after those below it. */
+const isTakenBack = ({ blocks: { newest } }: SealedState, number: number): boolean => number > (newest?.number ?? -1)
+
 /** Settles the blocks in order up to the first one that failed. */
 function takeBlocks(before: SealedState, { read, results, failure }: Extract<ReadAnswer, { type: 'blocks' }>, at: number): Learned {
   const events: Learned[1][number][] = []
@@ -160,6 +164,7 @@ function takeBlocks(before: SealedState, { read, results, failure }: Extract<Rea
       return [fail(state, read, new UpstreamError('behind', 'the filters changed during the read'), at), events]
     const { number, hash } = result.header
     if (read.what === 'next') state = succeed(forget(state, number), read, at)
+    else if (isTakenBack(state, number)) return [succeed(resettled(state, read, number), read, at), []]
     // The hash of an old block may be forgotten.
     else if ((hashOf(state, number) ?? hash) !== hash)
       return [succeed(resettled(suspectBlock(state, number, hash), read, number), read, at), []]
@@ -244,7 +249,8 @@ function skip(state: SealedState, { read, to, missingReason }: Extract<ReadAnswe
 function takePage(state: SealedState, { read, blocks, holes, to }: Extract<ReadAnswer, { type: 'page' }>, at: number): Learned {
   const unread = unreadAfter(state.unread, to)
   // After a reorg, the relay can roll back a block that was read inside of a hole only if it knows the hash.
-  const known = read.what === 'missing' ? blocks.reduce(addUnread, state.blocks) : state.blocks
+  const below = blocks.filter(({ number }) => !isTakenBack(state, number))
+  const known = read.what === 'missing' ? below.reduce(addUnread, state.blocks) : state.blocks
   const pagesFirst = Math.max(0, state.pagesFirst - 1)
   const next = succeed({ ...state, unread, blocks: known, page: grownPage(state.page), pagesFirst }, read, at)
   return [next, [sealedEvent(next, blocks, holes)]]

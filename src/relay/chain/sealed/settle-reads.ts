@@ -86,7 +86,9 @@ export async function readAgain(
   state: SealedState,
   { lane, number }: ReadOf<'incomplete' | 'outdated'>,
 ): Promise<Found> {
-  return { type: 'blocks', results: [await readOne(context, state, number, state.failures[lane])], failure: null }
+  // A header that was announced before the block was settled may be that of a replaced one.
+  const unannounced: SealedState = { ...state, announced: new Map() }
+  return { type: 'blocks', results: [await readOne(context, unannounced, number, state.failures[lane])], failure: null }
 }
 
 /** Reads an outdated block. Gives it up if the node has lost it, or answers what the block needs for newer blocks alone. */

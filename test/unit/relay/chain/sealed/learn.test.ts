@@ -154,6 +154,27 @@ describe('an announced head', () => {
   })
 })
 
+describe('a block that a rollback takes back while it is read', () => {
+  it('is settled after the blocks below it', () => {
+    const { state, receive, replace } = openState([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    receive({ type: 'outdated', blocks: [8] })
+    replace(3)
+    const read = { lane: 'outdated', what: 'outdated', number: 8, nth: 1 } as const
+    const listed = state().filters
+    const result = { header: headerOf(8, OTHER), listed, filters: listed, logs: [], unreadable: 0, judged: [] }
+    expect(receive({ type: 'blocks', read, results: [result], failure: null })).toEqual([])
+    expect(state().blocks.newest?.number).toBe(3)
+  })
+
+  it('is not incomplete', () => {
+    const { state, receive, replace } = openState([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    replace(3)
+    const read = { lane: 'recheck', what: 'recent', below: 9 } as const
+    receive({ type: 'rechecked', read, incomplete: [2, 8], complete: [], holes: [] })
+    expect([...state().recheck.incomplete]).toEqual([2])
+  })
+})
+
 describe('an outage', () => {
   it('ends with the first head, covers all blocks up to it, and is open until they are limited by age', () => {
     const { state, head, receive } = openState([], { number: 90, hash: blockHash(90) })

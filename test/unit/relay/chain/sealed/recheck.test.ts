@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, keyOf, tesla, word } from '../node-json.ts'
-import { HEAD, openSealedBlocks, range, rangeOf } from './sealed-chain-fixture.ts'
+import { HEAD, openSealedBlocks, range, rangeOf, sealedHeader } from './sealed-chain-fixture.ts'
 
 /** Settling, with a recheck whose requests a test can answer. */
 const openRecheck = (settings?: Parameters<typeof openSealedBlocks>[0]) => {
@@ -45,6 +45,14 @@ describe('a recheck of settled blocks', () => {
       [HEAD + 2, HEAD + 2],
       [HEAD + 2, HEAD + 2],
     ])
+  })
+
+  it('settles it by the header that the node has now, and not by an older one that was announced', async () => {
+    const { chain, settledEvents, seal, log, change } = await openWithLateLog()
+    const replaced = sealedHeader({ ...chain.headerOf(HEAD + 1), hash: word(77) })
+    change((before) => ({ ...before, announced: new Map([[HEAD + 1, { header: replaced, isPushed: false }]]) }))
+    await seal(2)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
   it('reads blocks once a second, until three seconds after they were settled, and until then holds the restart back', async () => {
