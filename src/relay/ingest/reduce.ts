@@ -220,7 +220,8 @@ function applyEvent(state: IngestState, event: EventAtOnce, moment: Moment): Eve
       return stepOf(event.isOver ? followAgain(state, event.contract, moment) : refuseVenues(state, event.contract, moment))
     case 'reorg':
       state.ledger.expectReorg()
-      forgetBlockTimes(state.bars, event.from)
+      // A suspicion that proves false settles nothing again, so that the times would be lost.
+      if (!event.isSuspected) forgetBlockTimes(state.bars, event.from)
       forgetQuotedTrades(state, ({ block }) => block >= event.from)
       if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
       return stepOf([

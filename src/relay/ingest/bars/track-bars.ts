@@ -30,8 +30,8 @@ export function trackBarTrades(state: IngestState, draft: Draft): void {
 
 function putTrade(state: IngestState, address: Hex, trade: TradeFields): void {
   const { amount, shares, currency_amount, price, basis_bps, basis, nav, side, venue, block, tx, key, stage } = trade
-  // A token with unknown decimals has no bars.
-  if (amount === null) return
+  // A token with unknown decimals has no bars, also if they were known when the trade was first published.
+  if (amount === null) return changeTrades(state.bars, address, block.number, (before) => without(before, key))
   const noted: NotedTrade = {
     ...{ block: block.number, logIndex: tx.log_index, pool: venue.pool, side, amount, shares },
     ...{ currencyAmount: currency_amount, price, basisBps: basis_bps, basis, nav, key },
@@ -74,8 +74,8 @@ function trackVenue(state: IngestState, draft: Extract<Draft, { type: 'venue' }>
   const { change, reason, from_block, venue } = draft
   const { bars: book } = state
   const { pool } = venue
-  if (isSecondary(state, draft.address, pool)) return
   endFaults(book, from_block - 1, (fault) => fault.pool === pool)
+  if (isSecondary(state, draft.address, pool)) return
   if (change === 'dropped')
     addFault(
       book,

@@ -61,3 +61,16 @@ it('a refused pool that the settings no longer name makes no later bar partial',
   const refused = Array.from({ length: 5 }, () => 'refused')
   expect(barsOf(ingest).map(({ partial }) => partial)).toEqual([...refused, null])
 })
+
+it('a refused pool that the settings now name with another currency makes no bar partial after its refusal', async () => {
+  const filters = [{ addresses: everything }, ofManager]
+  const ingest = await openWith([pool, managedPool], received(APPLE as Hex), read(reading(324.9)))
+  await ingest.publish(readOf(managedPool, reading(324.9)), { type: 'subscribed', filters })
+  await ingest.publish(sealed(101, [bought({ block: 101 }), boughtOfManager({ block: 101, index: 1 })], filters))
+  await ingest.publish({ type: 'refusal', contract: MANAGER, isOver: false })
+  await ingest.publish(sealed(102, [bought({ block: 102 })]))
+  const run = await ingest.restart({ worth: settingsOf(pool, { ...managedPool, isSecondary: true }) })
+  await run.publish({ type: 'subscribed', filters }, { type: 'refusal', contract: MANAGER, isOver: true })
+  for (const block of [103, 104, 105, 106, 107]) await run.publish(sealed(block, [bought({ block })], filters))
+  expect(barsOf(ingest).at(-1)?.partial).toBeNull()
+})

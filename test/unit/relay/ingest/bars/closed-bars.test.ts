@@ -4,7 +4,7 @@ import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
 import { barTimesNote, blockTradesNotes, minuteRowNotes } from '../../../../../src/relay/notes/bar-notes.ts'
 import { minuteBarOf } from '../../../../../src/relay/tape/bars/bar-row.ts'
 import { blockHash, timestampOf } from '../../chain/node-json.ts'
-import { APPLE } from '../../tokens/stock-records.ts'
+import { APPLE, apple } from '../../tokens/stock-records.ts'
 import {
   bothReceived,
   bought,
@@ -22,7 +22,16 @@ import {
   readOf,
   received,
 } from '../pools/pool-fixture.ts'
-import { agreedHead, holeEvent, logAt, play, sealedEvent, sealedEventOfLogs, transactionEvent } from '../reducer-fixture.ts'
+import {
+  agreedHead,
+  holeEvent,
+  listEvent,
+  logAt,
+  play,
+  sealedEvent,
+  sealedEventOfLogs,
+  transactionEvent,
+} from '../reducer-fixture.ts'
 
 // Five blocks make a second. A minute begins at block 100, at block 400 and at block 700.
 
@@ -120,6 +129,14 @@ const replaced = (from: number): IngestEvent => ({ type: 'reorg', from })
 const another = { hash: blockHash(9_999) }
 
 describe('a bar that changes', () => {
+  it('loses a trade whose amount is unknown by the time of its seal', async () => {
+    const ingest = await openFollowed()
+    await ingest.publish(pushed({ block: 110 }))
+    await ingest.publish(listEvent(apple({ decimals: '8' })))
+    await ingest.publish(sealed(110, [sale(110)]))
+    expect(await ingest.publish(sealed(400))).toEqual([])
+  })
+
   it.each([
     ['gains a trade', [sale(110), sale(110, 1)], 'bar r2 2 at 324.90438933 in 110-110'],
     ['has a trade at another price', [sale(110, 0, 300)], 'bar r2 1 at 200 in 110-110'],
@@ -245,6 +262,19 @@ describe('a partial bar', () => {
     await ingest.publish({ type: 'refusal', contract: managedPool.manager as Hex, isOver: false })
     await ingest.publish(sealed(140, [sale(140)]))
     expect(await ingest.publish(sealed(402))).toEqual(['bar r1 1 at 324.90438933 in 140-140 partial refused'])
+  })
+
+  it('is none that ended before a refusal, though a reorg was suspected in between', async () => {
+    const filters = [{ addresses: everything }, ofManager]
+    const first = [received(APPLE as Hex), readOf(managedPool, reading(324.9)), read(reading(324.9))]
+    await play(await openWith([pool, managedPool], ...first, { type: 'subscribed', filters }), [
+      [sealed(110, [sale(110)], { filters }), `${isOne} sealed late, seal trade`],
+      [sealed(400, [], { filters }), 'bar r1 1 at 324.90438933 in 110-110'],
+      [{ type: 'reorg', from: 400, isSuspected: true }, ''],
+      [sealed(401, [], { filters, restartCursor: 400 }), ''],
+      [{ type: 'refusal', contract: managedPool.manager as Hex, isOver: false }, 'dropped from 401 refused'],
+      [sealed(402, [], { filters: [{ addresses: everything }] }), ''],
+    ])
   })
 })
 
