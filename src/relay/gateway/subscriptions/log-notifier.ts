@@ -60,8 +60,8 @@ export class LogNotifier {
     this.#options = options
   }
 
-  get subscriptionStart(): Pick<Subscription, 'firstIndex' | 'head' | 'beforeReorg'> {
-    return { firstIndex: this.#sentCount, head: this.#head, beforeReorg: null }
+  get subscriptionStart(): Pick<Subscription, 'firstIndex' | 'head' | 'formerHeads'> {
+    return { firstIndex: this.#sentCount, head: this.#head, formerHeads: [] }
   }
 
   /** Handles events in order. A large one takes several turns of the event loop, so that it delays nothing else. */
@@ -103,7 +103,7 @@ export class LogNotifier {
         // After a wrong suspicion no block is settled again, so it must not remove logs.
         if (!event.isSuspected) this.#addDoubt(event.from)
         if (this.#head !== null) this.#head = Math.min(this.#head, event.from - 1)
-        return this.#options.subscribers.rollBack(event.from, this.#sentCount)
+        return this.#options.subscribers.rollBack(event.from, this.#sentCount, this.#firstHead)
       case 'sealed':
         this.#newestSettled = event.newest
         for (const block of event.blocks) yield* this.#settle(block)
@@ -134,8 +134,8 @@ export class LogNotifier {
       if (!sent.pending.has(log.key)) yield* this.#publish('pending', number, { log, index: this.#sentCount, hash })
       if (!sent.sealed.has(log.key)) yield* this.#publish('sealed', number, { log, index: this.#sentCount, hash })
     }
-    const settledBlock = this.#blocks.get(number)
-    if (settledBlock) Object.assign(settledBlock, { hash, doubts: this.#doubtCount })
+    // An empty block too: another one in its place shows that the logs of later blocks are replaced.
+    Object.assign(this.#openBlock(number), { hash, doubts: this.#doubtCount })
     this.#isLate = false
   }
 
@@ -221,8 +221,8 @@ export class LogNotifier {
   }
 }
 
-const headAt = ({ head, beforeReorg }: Subscription, index: number): number | null =>
-  beforeReorg !== null && index < beforeReorg.sentCount ? beforeReorg.head : head
+const headAt = ({ head, formerHeads }: Subscription, index: number): number | null =>
+  formerHeads.find(({ sentCount }) => index < sentCount)?.head ?? head
 
 const bytesOf = ({ log }: SentLog): number => LOG_BYTES + log.data.length
 

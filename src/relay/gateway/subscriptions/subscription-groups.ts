@@ -12,6 +12,9 @@ const FILTERS_BOUND = 2_000
 /** Limit of the addresses and topics in all filters. */
 const TERMS_BOUND = 100_000
 
+/** Limit of the former heads of a subscription. Each reorg that counts is deeper than the one before. */
+const FORMER_HEADS_BOUND = 64
+
 const NOTICES_PER_STEP = 100
 
 export type Subscription = {
@@ -21,8 +24,8 @@ export type Subscription = {
   readonly firstIndex: number
   /** Blocks up to this one were sealed before the subscription opened; null if no head was known. */
   head: number | null
-  /** Value of `head` before a reorg lowered it, and the number of logs sent until then; null without a reorg. */
-  beforeReorg: { readonly head: number; readonly sentCount: number } | null
+  /** Values of `head` before reorgs lowered it, oldest first, each with the number of logs sent until then. */
+  readonly formerHeads: { readonly head: number; readonly sentCount: number }[]
 }
 
 type SubscriberGroup = {
@@ -82,11 +85,13 @@ export class SubscriptionGroups {
   }
 
   /** Makes the blocks from this one new to every subscription, after a reorg. */
-  rollBack(from: number, sentCount: number): void {
+  rollBack(from: number, sentCount: number, firstHead: number | null): void {
     for (const subscription of this.#groupKeyOf.keys()) {
-      const { head } = subscription
+      const head = subscription.head ?? firstHead
       if (head === null || head < from) continue
-      subscription.beforeReorg ??= { head, sentCount }
+      // Beyond the limit, the oldest ones are those of logs that no reorg reaches any more.
+      if (subscription.formerHeads.length === FORMER_HEADS_BOUND) subscription.formerHeads.shift()
+      subscription.formerHeads.push({ head, sentCount })
       subscription.head = from - 1
     }
   }

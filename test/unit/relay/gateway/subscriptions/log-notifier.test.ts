@@ -146,6 +146,13 @@ describe('a sealed block', () => {
     expect([first.summaries, second.summaries]).toEqual([['+11.0=1a', '+12.0=1a'], ['+12.0=1a']])
   })
 
+  it('that moved in a reorg is sent to a subscription from before the first head', () => {
+    const { receive, subscribe } = openLogNotifier()
+    const logs = subscribe('logs')
+    receive(...readSteps('head 11, 11a [], 12a [0], reorg 11, 11b [0=7], 12b []'))
+    expect(logs.summaries).toEqual(['+12.0=1a', '-12.0=1a', '+11.0=7b'])
+  })
+
   it('of many logs is sent in turns of the event loop, and what follows waits for it', async () => {
     const { receive, subscribe } = openAfter()
     const subscriber = subscribe('pendingLogs', {}, () => {
@@ -191,6 +198,12 @@ describe('a reorganisation', () => {
       '+10.0=1a +12.0=1a -12.0=1a +12.0=1b -10.0=1a +10.0=1b',
     ],
     [
+      'removes the old logs before it sends new ones, also if the first replaced block was empty',
+      '11a [], 12a [0], reorg 11, 11b [1], 12b []',
+      null,
+      '+12.0=1a -12.0=1a +11.1=2b',
+    ],
+    [
       'that returns to the old chain sends it once more',
       ['a', 'b', 'a'].map((fork) => `reorg 11, 11${fork} [0], 12${fork} [0]`),
       null,
@@ -219,6 +232,12 @@ describe('a reorganisation', () => {
       'head 12, reorg 11',
       '11b [0], 12b [0]',
       ['+11.0=1b', '+12.0=1b'],
+    ],
+    [
+      'removes nothing that a subscription did not receive, also after two of them',
+      'head 20',
+      'reorg 19, 12a/20 [0], reorg 10, 12b [0=9]',
+      ['+12.0=9b'],
     ],
     ['does not remove a log from before a subscription', 'head 15', '15a [0], reorg 15, 15b [0=2]', ['+15.0=2b']],
   ])('%s', (_, before, after, expected) => {

@@ -20,7 +20,7 @@ const subscription = (subscriber: RecordingSubscriber, kind: SubscriptionName = 
   subscriber,
   firstIndex: 0,
   head: null,
-  beforeReorg: null,
+  formerHeads: [],
 })
 const toUpperHex = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
 const notifyAll = (subscribers: SubscriptionGroups) => {
@@ -84,7 +84,7 @@ describe('subscribers', () => {
     const encode = (text: string) => Buffer.from(text)
     for (const id of ['0x1', '0x1', '0x2']) {
       const notify = (notice: SubscriptionNotice) => given.push(notice.bytes(id, encode))
-      subscribers.add({ kind: 'newHeads', subscriber: { id, notify }, firstIndex: 0, head: null, beforeReorg: null }, {})
+      subscribers.add({ kind: 'newHeads', subscriber: { id, notify }, firstIndex: 0, head: null, formerHeads: [] }, {})
     }
     subscribers.publishHead('{}')
     expect(given[0]).toBe(given[1])
