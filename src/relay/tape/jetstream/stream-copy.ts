@@ -185,9 +185,9 @@ export class StreamCopy implements SharedTapeLink {
   }
 
   /** A batch with everything that a new copy needs besides the updates after this moment. */
-  get checkpoint(): BatchMessage {
+  checkpoint(keepAfter: number): BatchMessage {
     const notes = new Notes(Object.fromEntries(this.#store.notes)).set(pointNote, null)
-    const batch = { entries: [], notes, bars: [], keepAfter: Number.POSITIVE_INFINITY }
+    const batch = { entries: [], notes, bars: [], keepAfter }
     return { ...batchMessageOf(this.#store, batch), lastSeqs: this.#store.lastSeqs }
   }
 

@@ -49,6 +49,8 @@ export class StreamWriter implements TapeWriter {
   #isClosing = false
   readonly #queue: QueuedBatch[] = []
   #queuedUpdates = 0
+  /** That of the last batches: a message without any, such as a sign of life, must not evict more. None are evicted before the first. */
+  #keepAfter = 0
   #wake: () => void = () => {}
   #writing: Promise<void> = Promise.resolve()
   #messageCount = 0
@@ -85,6 +87,7 @@ export class StreamWriter implements TapeWriter {
   async lead(): Promise<void> {
     const { copy, log } = this.#options
     if (this.isLeading || this.#isClosing || !copy.point.isComplete) return
+    this.#keepAfter = 0
     try {
       await this.#publishCheckpoint()
     } catch (failure) {
@@ -162,7 +165,8 @@ export class StreamWriter implements TapeWriter {
       const entries = store.number(taken)
       const notes = new Notes(Object.fromEntries(taken.flatMap((batch) => [...batch.notes])))
       const bars = taken.flatMap((batch) => batch.bars ?? [])
-      const keepAfter = Math.min(...taken.map((batch) => batch.keepAfter))
+      const keepAfter = taken.length === 0 ? this.#keepAfter : Math.min(...taken.map((batch) => batch.keepAfter))
+      this.#keepAfter = keepAfter
       const message = { ...batchMessageOf(store, { entries, notes, bars, keepAfter }), resigns }
       return { message, bytes: encodeBatch(message), entries }
     } catch (failure) {
@@ -183,7 +187,7 @@ export class StreamWriter implements TapeWriter {
   }
 
   async #publishCheckpoint(): Promise<void> {
-    const { checkpoint } = this.#options.copy
+    const checkpoint = this.#options.copy.checkpoint(this.#keepAfter)
     await this.#publish(checkpoint, encodeBatch(checkpoint), [])
     this.#checkpointAt = this.#options.uptime()
     this.#updatesSinceCheckpoint = 0

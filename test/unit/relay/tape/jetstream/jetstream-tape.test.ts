@@ -19,7 +19,7 @@ import { type TestTape, withWriter } from '../../../../support/local-tape.ts'
 import { hasNats, NatsServer } from '../../../../support/nats-server.ts'
 import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
 import { createOwnFolder, openReopenable, openTestTape, unboundedOptions } from '../test-tape.ts'
-import { apple, oneOfEach, otherLog, tesla, transfer } from '../update-drafts.ts'
+import { apple, navChange, oneOfEach, otherLog, tesla, transfer } from '../update-drafts.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 
@@ -156,6 +156,18 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     await expect(tape.append([transfer({ at: NOON })])).rejects.toThrow()
     await vi.waitFor(() => expect(failures).toEqual([expect.any(Error)]))
     expect(writer.isLeading).toBe(false)
+  })
+
+  it('evicts nothing that is open while its leader has nothing to write', async () => {
+    const { tape, copy } = await openLeader('OPEN', { tapeMaxMessages: 39 })
+    await tape.append([navChange({ at: NOON })])
+    const keepAfter = tape.end()
+    const open200 = Array.from({ length: 200 }, (_, nth) => transfer({ at: NOON, nth: nth + 1 }))
+    await tape.append(open200, new Notes(), keepAfter)
+    const { seq } = copy.point
+    // The leader has shown twice that it runs.
+    await vi.waitFor(() => expect(copy.point.seq).toBeGreaterThan(seq + 1), 5_000)
+    expect(tape.readAfter(keepAfter, 1_000)).toHaveLength(200)
   })
 
   it('takes over the new epoch of another process where the stream has lost messages', async () => {
