@@ -237,7 +237,7 @@ function* applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 's
   const { holes, blocks, newest, cursor, restartCursor } = event
   const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
   state.ledger.setSettled(newest, Math.min(restartCursor.number, blocks[0]?.number ?? newest))
-  yield { publications: holes.flatMap((hole) => applyHole(state, hole, moment)) }
+  yield { publications: holes.flatMap((hole) => applyHole(state, hole, newest, moment)) }
   for (const block of blocks) {
     const late = isPreconfirming || block.via === 'backfill'
     yield* settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
@@ -249,13 +249,15 @@ function* applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 's
   yield { publications: advanceCursor(state, event, moment) }
 }
 
-function applyHole(state: IngestState, { blocks, reason }: Hole, moment: Moment): readonly Publication[] {
+function applyHole(state: IngestState, { blocks, reason }: Hole, newest: number, moment: Moment): readonly Publication[] {
   const { from: first, to: last } = blocks
   const changedTokens = markHole(state, blocks)
   const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason }, moment.time)
   // Logs of newer blocks may have decided the multiplier of older facts. With the hole between them, they no longer do.
+  // Facts between the hole and the next log may have another one too. What is sealed above both is settled again.
+  const highest = Math.max(last, newest)
   const corrections = changedTokens.flatMap(({ address }) =>
-    correctMultipliers(state, address, moment, ({ draft }) => draft.block.number <= last),
+    correctMultipliers(state, address, moment, ({ draft, sealedIn }) => sealedIn === null || draft.block.number <= highest),
   )
   return [hole, ...corrections]
 }

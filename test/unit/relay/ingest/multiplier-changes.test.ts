@@ -77,6 +77,13 @@ describe('a change of the multiplier', () => {
       [holeEvent(11, 20, 22), 'hole, amend 10/0 sealed x 1'],
     ],
     [
+      'inside a hole that is reported after newer blocks counts in those behind it',
+      [sealed(5, [changed(5, '1', '2')]), 'effective 1 to 2 by log late, seal 5/0'],
+      [sealed(21, [moved(21)], { cursor: 10 }), 'sealed 21/0 x 2 late, seal 21/0'],
+      [sealed(22, [changed(22, '4', '8')], { cursor: 10 }), 'effective 4 to 8 by log late, seal 22/0'],
+      [holeEvent(11, 20, 22), 'hole, amend 21/0 sealed x 4'],
+    ],
+    [
       'inside a hole does not amend movements before the hole when a reorganisation replaces both',
       [[sealed(10, [moved(10)]), holeEvent(11, 20)], 'sealed 10/0 x 1 late, seal 10/0, hole'],
       [
