@@ -21,6 +21,9 @@ const UNSEEN_CHAIN_MS = 10_000
 /** Compares a list or a part of it with the known tokens. The last part also changes the tokens that no part contains. */
 export function applyList(state: IngestState, { tokens, partial, order }: PolledList, moment: Moment): readonly Draft[] {
   if (state.chainSeenAt !== null && moment.at - state.chainSeenAt > UNSEEN_CHAIN_MS) state.position = UNKNOWN_POSITION
+  const returning = tokens.flatMap(({ address }) => (state.tokens.get(address)?.state === 'delisted' ? [address] : []))
+  // Before the comparison: the last log no longer overrides a multiplier in the list.
+  for (const address of returning) markUnlisted(state, address)
   const drafts = applyChanges(state, diffList(state.tokens, tokens, { ...moment, at: state.position }))
   if (!order) return drafts
   const listed = new Set(order)
@@ -108,6 +111,16 @@ export const markHole = (state: IngestState, blocks: { readonly from: number; re
   [...state.tokens.values()].filter((token) =>
     setToken(state, { ...token, multiplierHistory: addHole(token.multiplierHistory, blocks) }),
   )
+
+/** Records that the logs of a token were not read since its last known change, because the list omitted it. */
+function markUnlisted(state: IngestState, address: Hex): void {
+  const token = state.tokens.get(address)
+  const to = state.ledger.settled ?? state.head.sealed
+  if (!token || to === null) return
+  const { multiplierHistory } = token
+  const last = multiplierHistory.changes.findLast(({ source }) => source !== 'list')?.block ?? -1
+  setToken(state, { ...token, multiplierHistory: addHole(multiplierHistory, { from: Math.min(to, last + 1), to }) })
+}
 
 /** Applies the schedules of a token that are due at `time`, in seconds. No log reports that a schedule takes effect. */
 export function applyDueSchedules(state: IngestState, address: Hex, time: number, moment: Moment): TokenStep {

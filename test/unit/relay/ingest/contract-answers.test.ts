@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { timestampOf } from '../chain/node-json.ts'
-import { APPLE, apple } from '../tokens/stock-records.ts'
+import { APPLE, apple, TESLA } from '../tokens/stock-records.ts'
 import { changed, moved, openListed } from './multiplier-fixture.ts'
 import {
   holeEvent,
@@ -11,6 +11,7 @@ import {
   type Step,
   sealedEventOfLogs as sealed,
   sealedEvent,
+  subscribedEvent,
   transactionEvent,
 } from './reducer-fixture.ts'
 import { paused, wad } from './token-logs.ts'
@@ -87,6 +88,39 @@ describe('the answer of a token contract', () => {
     ['changes nothing if it is empty', [answer(8, '0', { multiplier: null, paused: null }), ''], moving(9, '1')],
   ])('%s', async (_, ...steps) => {
     await play(await openListed(), steps)
+  })
+
+  it.each<[string, IngestEvent, string, IngestEvent, string]>([
+    ['features', push(paused({ block: 5, index: 0 }, [0])), 'paused 0, now TRANSFER', answer(12, '1'), ''],
+    ['multiplier', push(changed(5, '1', '2')), 'effective 1 to 2 by log', answer(12, '4'), 'effective 2 to 4 by clock'],
+  ])(
+    'counts for the %s of a token that was delisted meanwhile, because its logs were not read',
+    async (_, log, told, event, news) => {
+      const ingest = await openListed()
+      expect((await ingest.publish(log, listEvent(apple({ paused_features: [0] })))).join(', ')).toContain(told)
+      await ingest.publish(listEvent())
+      await ingest.publish(sealedEvent(9, [], { addresses: [TESLA as Hex] }))
+      await ingest.publish(listEvent(apple({ multiplier: null })), subscribedEvent)
+      expect((await ingest.publish(event)).join(', ')).toBe(news)
+    },
+  )
+
+  it('outlasts lists that delist its token, and then omit its multiplier', async () => {
+    const ingest = await openListed('pendingLogs', apple({ multiplier: Number(EXACT) }))
+    await ingest.publish(answer(4, EXACT), listEvent(), sealedEvent(9, [], { addresses: [TESLA as Hex] }))
+    await ingest.publish(listEvent(apple({ multiplier: null })), subscribedEvent, answer(12, EXACT), sealedEvent(20, []))
+    const omissions = Array.from({ length: 5 }, () => listEvent(apple({ multiplier: null })))
+    expect(await ingest.publish(...omissions)).toEqual([])
+    expect(ingest.state.tokens.get(address)).toMatchObject({ multiplier: EXACT, multiplierSource: 'call' })
+  })
+
+  it('agrees with the multiplier in the list that has its token again', async () => {
+    const ingest = await openListed()
+    await ingest.publish(push(changed(5, '1', '2')), listEvent(apple({ multiplier: 2 })), listEvent())
+    await ingest.publish(sealedEvent(9, [], { addresses: [TESLA as Hex] }))
+    const told = await ingest.publish(listEvent(apple({ multiplier: 1 })), subscribedEvent)
+    expect(told).toContain('effective null to 1 by list')
+    expect(await ingest.publish(answer(12, '1'))).toEqual([])
   })
 
   it.each([
