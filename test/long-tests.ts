@@ -44,7 +44,7 @@ export const slowFiles = [
 ]
 /** Too slow for `npm test` as well, and each landing runs them: fresh simulated worlds, and the store that `npm test` omits. */
 export const gateFiles = [
-  'test/simulation/{fresh-worlds,replay,slow-regressions}.test.ts',
+  'test/simulation/{fresh-worlds,replay,request-counts,slow-regressions}.test.ts',
   'test/unit/relay/tape/jetstream/jetstream-tape.test.ts',
 ]
 /** Clients reconnect at once, and the waits of clients and the start of the relay are measured: all need the whole machine. */
