@@ -173,6 +173,16 @@ describe('a block that a rollback takes back while it is read', () => {
     receive({ type: 'rechecked', read, incomplete: [2, 8], complete: [], holes: [] })
     expect([...state().recheck.incomplete]).toEqual([2])
   })
+
+  it('is not the newest one, if it was read inside of a hole', () => {
+    const { state, receive, replace } = openState([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    replace(3)
+    const read = { lane: 'backfill', what: 'missing', range: { from: 2, to: 8 }, reason: 'backfill_bound' } as const
+    const blockAt = (number: number) =>
+      ({ number, hash: OTHER, timestamp: 0, logs: [], filters: state().filters, via: 'backfill' }) as const
+    receive({ type: 'page', read, blocks: [blockAt(2), blockAt(8)], holes: [], to: 8 })
+    expect(state().blocks.newest?.number).toBe(3)
+  })
 })
 
 describe('an outage', () => {
