@@ -166,9 +166,10 @@ export class StreamWriter implements TapeWriter {
       const notes = new Notes(Object.fromEntries(taken.flatMap((batch) => [...batch.notes])))
       const bars = taken.flatMap((batch) => batch.bars ?? [])
       const keepAfter = taken.length === 0 ? this.#keepAfter : Math.min(...taken.map((batch) => batch.keepAfter))
-      this.#keepAfter = keepAfter
       const message = { ...batchMessageOf(store, { entries, notes, bars, keepAfter }), resigns }
-      return { message, bytes: encodeBatch(message), entries }
+      const bytes = encodeBatch(message)
+      this.#keepAfter = keepAfter
+      return { message, bytes, entries }
     } catch (failure) {
       for (const { reject } of taken) reject(failure)
       return null

@@ -158,16 +158,36 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     expect(writer.isLeading).toBe(false)
   })
 
-  it('evicts nothing that is open while its leader has nothing to write', async () => {
-    const { tape, copy } = await openLeader('OPEN', { tapeMaxMessages: 39 })
-    await tape.append([navChange({ at: NOON })])
-    const keepAfter = tape.end()
-    const open200 = Array.from({ length: 200 }, (_, nth) => transfer({ at: NOON, nth: nth + 1 }))
-    await tape.append(open200, new Notes(), keepAfter)
-    const { seq } = copy.point
-    // The leader has shown twice that it runs.
-    await vi.waitFor(() => expect(copy.point.seq).toBeGreaterThan(seq + 1), 5_000)
-    expect(tape.readAfter(keepAfter, 1_000)).toHaveLength(200)
+  describe('evicts nothing that is open', () => {
+    const openWith200 = async (stream: string) => {
+      const process = await openLeader(stream, { tapeMaxMessages: 39 })
+      const { tape, copy } = process
+      await tape.append([navChange({ at: NOON })])
+      const keepAfter = tape.end()
+      const open200 = Array.from({ length: 200 }, (_, nth) => transfer({ at: NOON, nth: nth + 1 }))
+      await tape.append(open200, new Notes(), keepAfter)
+      const untilWritten = (messages: number, { seq } = copy.point) =>
+        vi.waitFor(() => expect(copy.point.seq).toBeGreaterThanOrEqual(seq + messages), 5_000)
+      return { ...process, untilWritten, kept: () => tape.readAfter(keepAfter, 1_000).length }
+    }
+
+    it('while its leader has nothing to write', async () => {
+      const { untilWritten, kept } = await openWith200('OPEN_AT_REST')
+      await untilWritten(2)
+      expect(kept()).toBe(200)
+    })
+
+    it('with a checkpoint', async () => {
+      const { copy, writer, untilWritten, kept } = await openWith200('OPEN_AT_CHECKPOINT')
+      const checkpoint = vi.spyOn(copy, 'checkpoint')
+      // One that follows the last too soon is not written.
+      await vi.waitFor(() => {
+        writer.offerCheckpoint()
+        expect(checkpoint).toHaveBeenCalled()
+      }, 5_000)
+      await untilWritten(1)
+      expect(kept()).toBe(200)
+    })
   })
 
   it('takes over the new epoch of another process where the stream has lost messages', async () => {
