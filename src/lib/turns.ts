@@ -57,7 +57,10 @@ export const inTurns = <Item, Part>(partsOf: (item: Item) => readonly Part[]): O
       : from(parts).pipe(concatMap((part, index) => (index === 0 ? [part] : nextTurn().then(() => part))))
   })
 
-/** Emits the values that the steps of an item yield and return. Each value but the first is made in its own turn. */
+/**
+ * Emits the values that the steps of an item yield and return. Each value but the first is made in its own turn, and what
+ * follows an item of several values is too.
+ */
 export const stepsInTurns = <Item, Part>(stepsOf: (item: Item) => Generator<Part, Part>): OperatorFunction<Item, Part> =>
   concatMap((item) => {
     const steps = stepsOf(item)
@@ -70,8 +73,9 @@ async function* remaining<Part>(steps: Generator<Part, Part>): AsyncGenerator<Pa
     await nextTurn()
     const { done, value } = steps.next()
     yield value
-    if (done) return
+    if (done) break
   }
+  await nextTurn()
 }
 
 export const chunk = <Item>(all: readonly Item[], size: number): readonly (readonly Item[])[] =>

@@ -18,14 +18,17 @@ import type { IngestState } from './ingest-state.ts'
 /** Time without a log, head or block after which a list may reflect blocks that the relay has not received. */
 const UNSEEN_CHAIN_MS = 10_000
 
-/** Compares a list or a part of it with the known tokens. The last part also changes the tokens that no part contains. */
-export function applyList(state: IngestState, { tokens, partial, order }: PolledList, moment: Moment): readonly Draft[] {
+/** Compares a list or a part of it with the known tokens. */
+export function applyList(state: IngestState, { tokens }: PolledList, moment: Moment): readonly Draft[] {
   if (state.chainSeenAt !== null && moment.at - state.chainSeenAt > UNSEEN_CHAIN_MS) state.position = UNKNOWN_POSITION
   const returning = tokens.flatMap(({ address }) => (state.tokens.get(address)?.state === 'delisted' ? [address] : []))
   // Before the comparison: the last log no longer overrides a multiplier in the list.
   for (const address of returning) markUnlisted(state, address)
-  const drafts = applyChanges(state, diffList(state.tokens, tokens, { ...moment, at: state.position }))
-  if (!order) return drafts
+  return applyChanges(state, diffList(state.tokens, tokens, { ...moment, at: state.position }))
+}
+
+/** Changes the tokens that no part of a list contains. `order` are the addresses of all of its parts. */
+export function endList(state: IngestState, order: readonly Hex[], partial: boolean, moment: Moment): readonly Draft[] {
   const listed = new Set(order)
   const missing = listedAddresses(state.tokens).filter((address) => !listed.has(address))
   const delisted = partial ? [] : applyChanges(state, delist(state.tokens, missing, moment))
@@ -33,7 +36,7 @@ export function applyList(state: IngestState, { tokens, partial, order }: Polled
   // Tokens that the list omits, but that still count as listed, are last in the order.
   const known = partial && missing.length > 0 ? [...order, ...missing] : order
   if (!state.listOrder || !isSameList(state.listOrder, known)) state.listOrder = known
-  return [...drafts, ...delisted, ...applyChanges(state, refreshNavs(state.tokens, missing, moment))]
+  return [...delisted, ...applyChanges(state, refreshNavs(state.tokens, missing, moment))]
 }
 
 /** Called when the list could not be read. Only time has passed for its tokens. */

@@ -18,6 +18,7 @@ import type { BarRow } from '../tape/bars/bar-row.ts'
 import { Notes } from '../tape/notes.ts'
 import type { TapeBatch } from '../tape/tape.ts'
 import { listedAddresses } from '../tokens/list/list-diff.ts'
+import type { PolledList } from '../tokens/list/list-poller.ts'
 import { venueKey } from '../tokens/venue.ts'
 import {
   advancePosition,
@@ -28,6 +29,7 @@ import {
   applySubscribed,
   applyTokenAnswer,
   applyUnreadList,
+  endList,
   markHole,
 } from './apply-to-tokens.ts'
 import { forgetBlockTimes, observeSettled } from './bars/bar-book.ts'
@@ -173,13 +175,22 @@ function* outputsOf(state: IngestState, { updates }: ReductionPart, event: Folde
       return yield stepOf(followVenues(state, moment))
     case 'list': {
       yield stepOf(reviewVenues(state, moment))
-      if (event.list) return yield stepOf(applyList(state, event.list, moment))
+      if (event.list) return yield* outputsOfList(state, event.list, moment)
       const unread = listedAddresses(state.tokens)
       return yield* outputsOfParts(unread, TOKENS_PER_TURN, (part) => stepOf(applyUnreadList(state, part, moment)))
     }
     default:
       yield applyEvent(state, event, moment)
   }
+}
+
+function* outputsOfList(state: IngestState, list: PolledList, moment: Moment): Outputs {
+  yield stepOf(applyList(state, list, moment))
+  const { order, partial } = list
+  if (!order) return
+  // The end of a long list looks at all tokens, and what is asked of the node is made from it.
+  if (order.length > TOKENS_PER_TURN) yield NEXT_TURN
+  yield stepOf(endList(state, order, partial, moment))
 }
 
 type EventAtOnce = Exclude<FoldedEvent, { readonly type: 'pendingLogs' | 'sealed' | 'subscribed' | 'list' }>

@@ -1,6 +1,6 @@
 import { Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { inTurns, nextTurn } from '../../../src/lib/turns.ts'
+import { inTurns, nextTurn, stepsInTurns } from '../../../src/lib/turns.ts'
 
 /** Items whose letters are their parts, and what has been emitted so far. */
 const openSplit = () => {
@@ -53,3 +53,23 @@ describe('an item', () => {
     expect(seen()).toBe('a failed: gone')
   })
 })
+
+describe('what follows an item of several steps', () => {
+  it('has a turn of its own, and one after a single step does not wait', async () => {
+    const turns: string[][] = [[]]
+    const items = new Subject<string>()
+    items.pipe(stepsInTurns(lettersOf)).subscribe((letter) => turns.at(-1)?.push(letter))
+    for (const item of ['a', 'bc', 'd', 'e']) items.next(item)
+    for (let nth = 0; nth < 3; nth += 1) {
+      turns.push([])
+      await nextTurn()
+    }
+    expect(turns).toEqual([['a', 'b'], ['c'], ['d', 'e'], []])
+  })
+})
+
+function* lettersOf(item: string): Generator<string, string> {
+  const [first = '', ...rest] = item
+  if (rest.length > 0) yield first
+  return rest.at(-1) ?? first
+}

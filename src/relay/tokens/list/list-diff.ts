@@ -160,4 +160,4 @@ export const isSameList = (a: readonly Hex[], b: readonly Hex[]): boolean =>
   a === b || (a.length === b.length && a.every((address, index) => address === b[index]))
 
 export const listedAddresses = (table: TokenTable): Hex[] =>
-  [...table.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address]))
+  [...table.values()].filter(({ state }) => state !== 'delisted').map(({ address }) => address)
