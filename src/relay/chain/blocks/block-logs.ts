@@ -170,4 +170,5 @@ async function checkMissing(
   if (!areGone) throw new MissingLogsError(`block ${number} lacks logs of transactions that it may contain`, [hash])
 }
 
-const isInvalid = (failure: unknown): failure is UpstreamError => failure instanceof UpstreamError && failure.kind === 'invalid'
+export const isInvalid = (failure: unknown): failure is UpstreamError =>
+  failure instanceof UpstreamError && failure.kind === 'invalid'

@@ -1,5 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { BlockReadContext } from '../blocks/block-logs.ts'
+import { type BlockReadContext, isInvalid, readHeader } from '../blocks/block-logs.ts'
 import { readBlocks, readOldBlock, splitIntoParts } from '../blocks/block-pages.ts'
 import { rangesAround } from '../blocks/block-ranges.ts'
 import { firstWithLogs } from '../blocks/block-search.ts'
@@ -19,6 +19,8 @@ export async function readPage(
     return pageParts(page.to, await readBlocks(context, isAccepted, page))
   } catch (failure) {
     context.signal.throwIfAborted()
+    // A lagging node refuses a page that ends above its head as invalid. It lacks the last block too, and is asked again.
+    if (isInvalid(failure)) await readHeader(context.node, page.to, context.signal)
     if (isExhausted(failures, failure)) return [{ type: 'unavailable', to: page.to, reason: failure.kind }]
     if (!(failure instanceof UpstreamError)) throw failure
     if (failure.kind === 'gone') {

@@ -98,6 +98,35 @@ describe('a backfill page that is too large', () => {
   })
 })
 
+describe('a backfill page that the node refuses as invalid', () => {
+  const openRefused = (lacksBlocks: boolean) => {
+    const backfill = openBackfill()
+    const log = backfill.chain.addLog(1_234)
+    backfill.chain.override = (request) => {
+      if (rangeOf(request)) throw new UpstreamError('invalid', 'invalid block range params')
+      return lacksBlocks && request.method === 'eth_getBlockByNumber' ? null : undefined
+    }
+    backfill.add(1, 2_000)
+    return { ...backfill, log }
+  }
+
+  it('waits for a node whose head is below its end', async () => {
+    const { chain, settledEvents, log, advance } = openRefused(true)
+    await advance(20_000)
+    expect(settledEvents.all).toEqual([])
+    chain.override = () => undefined
+    await advance(2_000)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.holes()).toEqual([])
+  })
+
+  it('is a hole after some tries if the node has its last block', async () => {
+    const { settledEvents, advance } = openRefused(false)
+    await advance(20_000)
+    expect(settledEvents.holes()).toEqual(['1-2000 invalid'])
+  })
+})
+
 describe('a backfill page that the node cuts without an error', () => {
   it.each([
     ['inside a block', 25, 60, 3],
