@@ -11,6 +11,7 @@ import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
 import { batchMessageOf, encodeBatch } from '../tape/batch-message.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
 import type { NumberedBatch } from '../tape/tape-store.ts'
+import { LastChainEvents } from './last-chain-events.ts'
 import { makeFolder, removeLeftovers, UsageFile } from './temporary-files.ts'
 import { Questions, type WorkerOrder, type WorkerReport } from './worker-messages.ts'
 
@@ -34,6 +35,8 @@ type Member = {
   /** Called when the worker has its copy. */
   onCopy: () => void
   unsentBytes: number
+  /** A worker receives chain events once it listens, the last ones of before first. */
+  isListening: boolean
 }
 
 /** Writes the tape in this process, and starts others that serve it behind one port. Resolves when all of them listen. */
@@ -70,6 +73,7 @@ class WorkerSupervisor {
   /** Questions to workers. */
   readonly #questions = new Questions()
   #writer: Awaited<ReturnType<typeof openWriter>> | null = null
+  #lastEvents = new LastChainEvents()
   #port: number
   /** The port that workers request. They share one socket only if all request the same number. */
   #sharedPort: number
@@ -95,6 +99,7 @@ class WorkerSupervisor {
   }
 
   async open(): Promise<void> {
+    this.#lastEvents = new LastChainEvents()
     const writer = await openWriter({
       ...this.#options,
       onChainEvent: (event) => this.#sendEvent(event),
@@ -148,7 +153,8 @@ class WorkerSupervisor {
 
   #fork(slot: number): void {
     const worker = cluster.fork()
-    const member: Member = { slot, worker, startedAt: performance.now(), waiting: [], onCopy: () => {}, unsentBytes: 0 }
+    const startedAt = performance.now()
+    const member: Member = { slot, worker, startedAt, waiting: [], onCopy: () => {}, unsentBytes: 0, isListening: false }
     this.#members.set(slot, member)
     worker.once('online', () => {
       this.#copying = this.#copying.then(() => this.#giveCopy(member)).catch(this.#options.onFailure)
@@ -214,6 +220,8 @@ class WorkerSupervisor {
         this.#port = report.port
         this.#options.log('worker_started', { worker: member.slot, pid: member.worker.process.pid })
         this.#listeningSlots.add(member.slot)
+        member.isListening = true
+        for (const event of this.#lastEvents.all) this.#send(member, { do: 'chainEvent', event })
         if (this.#isStopAnnounced) this.#send(member, { do: 'announceStop' })
         if (this.#listeningSlots.size === this.#options.config.process.workers) this.listening.resolve(report.port)
         return
@@ -272,7 +280,8 @@ class WorkerSupervisor {
   }
 
   #sendEvent(event: ChainEvent): void {
-    for (const member of this.#members.values()) if (!member.waiting) this.#send(member, { do: 'chainEvent', event })
+    this.#lastEvents.receive(event)
+    for (const member of this.#members.values()) if (member.isListening) this.#send(member, { do: 'chainEvent', event })
   }
 
   #send(member: Member, order: WorkerOrder, bytes = 0): void {

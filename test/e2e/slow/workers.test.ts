@@ -131,6 +131,26 @@ describe('a relay with two workers', () => {
     }
   })
 
+  it('tells a worker that replaces another which blocks are known, so that it caches answers', async (test) => {
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    const relay = await openRelay(test, devnet)
+    const at = `0x${devnet.seal().number.toString(16)}`
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_getCode', params: [devnet.list.addressOf('AAPLc'), at] })
+    /** Asks each worker several times, and counts what the node was asked. */
+    const countForwarded = async () => {
+      const before = devnet.requests.eth_getCode
+      // One connection after the other goes to the next worker.
+      for (let request = 0; request < 3 * WORKERS; request += 1)
+        await fetch(`${relay.url}/rpc`, { method: 'POST', body, headers: { connection: 'close' } })
+      return devnet.requests.eth_getCode - before
+    }
+    await vi.waitFor(async () => expect(await countForwarded()).toBe(0), WAIT)
+    const [victim = 0] = relay.workers
+    relay.kill(victim)
+    await vi.waitFor(() => expect(relay.log.filter(({ kind }) => kind === 'worker_started')).toHaveLength(WORKERS + 1), WAIT)
+    expect(await countForwarded()).toBe(1)
+  })
+
   it('answers or closes every connection that is opened while a worker dies', async (test) => {
     const relay = await openRelay(test, await openBusyDevnet(test))
     const [victim = 0] = relay.workers
