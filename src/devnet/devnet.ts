@@ -135,7 +135,7 @@ export async function startBuiltInChain(requestedFaults: RequestedFaults = {}, p
       tokens: {
         stocksApiUrl: url,
         feeds: Object.entries(feeds).map(([token, { proxy }]) => ({ token, proxy })),
-        ...{ pools, oracleRegistry },
+        ...{ pools, mainCurrency: null, oracleRegistry },
       },
     },
     stop: () => devnet.stop(),

@@ -26,7 +26,13 @@ const openFaulty = async (
   const relay = await startRelay({
     config: withUpstream(parsed.config, {
       chain: { upstreamRpcUrl: [devnet.rpcUrl], upstreamWsUrl: [devnet.wsUrl], isBuiltIn: true },
-      tokens: { stocksApiUrl: devnet.url, feeds: [], pools: hasPools ? devnet.pools : [], oracleRegistry: null },
+      tokens: {
+        stocksApiUrl: devnet.url,
+        feeds: [],
+        pools: hasPools ? devnet.pools : [],
+        mainCurrency: null,
+        oracleRegistry: null,
+      },
     }),
     log,
     metrics: openMetrics(),

@@ -2,7 +2,6 @@ import { mappingSlot, type ReadState, type StateWrite, writeValue } from '../../
 import type { EmittedLog } from '../../src/devnet/chain/chain-types.ts'
 import { type Hex, toWord } from '../../src/lib/hex.ts'
 import type { Pool } from '../../src/relay/chain/pools/pool.ts'
-import type { PoolSetting } from '../../src/relay/config/pool-settings.ts'
 import { laterToken, listedTokens, type SimulatedToken } from './simulated-tokens.ts'
 import { hex } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -76,9 +75,8 @@ export function poolsOfRun({ pools, hasManager }: Settings, run: number): readon
   return pools === 'same' ? all : all.filter((_, nth) => nth !== run % all.length)
 }
 
-/** The pools as the settings of the relay name them: those of the second currency may be in no bar. */
-export const settingsOfPools = ({ hasSecondary = false }: Settings, pools: readonly SimulatedPool[]): readonly PoolSetting[] =>
-  pools.map((pool) => (hasSecondary && isOfSecond(pool) ? { ...pool, isSecondary: true } : pool))
+/** The currency of the trades in bars; null for any. */
+export const mainCurrencyOf = ({ hasSecondary = false }: Settings): Hex | null => (hasSecondary ? dollars.address : null)
 
 export const isOfSecond = ({ currency }: SimulatedPool): boolean => currency === cents
 

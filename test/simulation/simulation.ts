@@ -20,7 +20,7 @@ import { feedsOf } from './simulated-feed.ts'
 import { type SocketEndpoint, simulatedLink } from './simulated-link.ts'
 import { SimulatedList } from './simulated-list.ts'
 import { SimulatedNode } from './simulated-node.ts'
-import { poolsOfRun, type SimulatedPool, settingsOfPools } from './simulated-pools.ts'
+import { mainCurrencyOf, poolsOfRun, type SimulatedPool } from './simulated-pools.ts'
 import { SimulatedPushes } from './simulated-pushes.ts'
 import { type SimulatedEndpoint, SimulatedRpc } from './simulated-rpc.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -266,7 +266,8 @@ export class Simulation {
         navStaleAfterMs: settings.staleMs,
         feeds: feedsOf(activeFaults),
         ...noQuotes,
-        pools: settingsOfPools(settings, this.#namedPools),
+        pools: this.#namedPools,
+        mainCurrency: mainCurrencyOf(settings),
       },
       log,
       count: () => {},

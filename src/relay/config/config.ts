@@ -37,6 +37,8 @@ export type Upstream = {
     readonly stocksApiUrl: string
     readonly feeds: readonly FeedSetting[]
     readonly pools: readonly PoolSetting[]
+    /** The first of QUOTE_TOKENS. Trades against another currency are in no bar, unless a request names the pool. Null for any. */
+    readonly mainCurrency: Hex | null
     readonly oracleRegistry: Hex | null
   }
 }
@@ -126,6 +128,7 @@ function withImplied(given: GivenSettings, givenNames: ReadonlySet<string>): Con
       stocksApiUrl: tokens.stocksApiUrl ?? network?.stocksApiUrl ?? '',
       feeds: tokens.feeds ?? network?.feeds ?? [],
       pools: withCurrencies(tokens.pools ?? network?.pools ?? [], quoteTokensOf(given)),
+      mainCurrency: quoteTokensOf(given)[0]?.address ?? null,
       oracleRegistry: tokens.oracleRegistry ?? network?.oracleRegistry ?? null,
     },
     tape: {
@@ -150,8 +153,11 @@ const builtInDataDir = (dataDir = ':memory:'): string => (dataDir === ':memory:'
 
 export const upstreamOf = ({ chain, tokens }: Config): Upstream => {
   const { upstreamRpcUrl, upstreamWsUrl, isBuiltIn } = chain
-  const { stocksApiUrl, feeds, pools, oracleRegistry } = tokens
-  return { chain: { upstreamRpcUrl, upstreamWsUrl, isBuiltIn }, tokens: { stocksApiUrl, feeds, pools, oracleRegistry } }
+  const { stocksApiUrl, feeds, pools, mainCurrency, oracleRegistry } = tokens
+  return {
+    chain: { upstreamRpcUrl, upstreamWsUrl, isBuiltIn },
+    tokens: { stocksApiUrl, feeds, pools, mainCurrency, oracleRegistry },
+  }
 }
 
 export const withUpstream = (config: Config, { chain, tokens }: Upstream): Config => ({

@@ -21,11 +21,7 @@ export type NamedPool = {
   readonly manager: Hex | null
 }
 
-export type PoolSetting = Omit<NamedPool, 'currency'> & {
-  readonly currency: QuoteToken
-  /** Whether the currency is not the first of QUOTE_TOKENS. Then its trades are in no bar, unless a request names the pool. */
-  readonly isSecondary?: boolean
-}
+export type PoolSetting = Omit<NamedPool, 'currency'> & { readonly currency: QuoteToken }
 
 /** Limit of the decimals of a token, far beyond those of real ones. */
 const DECIMALS_BOUND = 36
@@ -116,7 +112,7 @@ function quoteToken(item: string): QuoteToken {
 export const withCurrencies = (named: readonly NamedPool[], currencies: readonly QuoteToken[]): readonly PoolSetting[] =>
   named.flatMap((one) => {
     const currency = currencyOf(one, currencies)
-    return currency ? [{ ...one, currency, ...(currency !== currencies[0] && { isSecondary: true }) }] : []
+    return currency ? [{ ...one, currency }] : []
   })
 
 export function poolContradictions(named: readonly NamedPool[], currencies: readonly QuoteToken[]): readonly string[] {

@@ -20,6 +20,8 @@ import type { Ledger } from './facts/ledger.ts'
 
 export type QuoteSettings = {
   readonly pools: readonly PoolSetting[]
+  /** The currency of the trades in bars; null for any. */
+  readonly mainCurrency: Hex | null
   /** Least depth of a pool: with less, its quote has no price. */
   readonly poolMinDepth: Decimal
 }

@@ -42,15 +42,18 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
       SourceOptions,
       'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs' | 'backfillFirstMs'
     > &
-      Pick<Config['tokens'], 'navStaleAfterMs' | 'feeds' | 'stocksRefreshMs' | 'pools' | 'poolMinDepth' | 'oracleRegistry'> &
+      Pick<
+        Config['tokens'],
+        'navStaleAfterMs' | 'feeds' | 'stocksRefreshMs' | 'pools' | 'mainCurrency' | 'poolMinDepth' | 'oracleRegistry'
+      > &
       Pick<IngestState, 'sessionAt'>
   }
 
 /** Restores the state from the tape. The returned pipeline runs and writes while it has a subscriber. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, log } = inputs
-  const { stocksRefreshMs, pools, oracleRegistry } = settings
-  const quotes = { pools, poolMinDepth: { units: BigInt(settings.poolMinDepth), scale: 0 } }
+  const { stocksRefreshMs, pools, mainCurrency, oracleRegistry } = settings
+  const quotes = { pools, mainCurrency, poolMinDepth: { units: BigInt(settings.poolMinDepth), scale: 0 } }
   const state = await restoreState(tape, { ...settings, quotes, hasRegistry: oracleRegistry !== null })
   const memory = new LogMemory()
   const findLog: FindLog = (block, transaction, logIndex) => memory.find(block, transaction, logIndex)

@@ -35,18 +35,16 @@ function putTrade(state: IngestState, address: Hex, trade: TradeFields): void {
   const noted: NotedTrade = {
     ...{ block: block.number, logIndex: tx.log_index, pool: venue.pool, side, amount, shares },
     ...{ currencyAmount: currency_amount, price, basisBps: basis_bps, basis, nav, key },
-    isMain: !isSecondary(state, address, venue.pool),
+    isMain: isInBars(state, venue),
     isSealed: stage === 'sealed',
     second: secondsOf(block.timestamp),
   }
   changeTrades(state.bars, address, block.number, (before) => [...without(before, key), noted])
 }
 
-/** Whether the settings name the pool with another currency than the first of QUOTE_TOKENS. */
-function isSecondary(state: IngestState, token: Hex, id: Hex): boolean {
-  if (!state.quoteSettings.pools.some((setting) => setting.isSecondary)) return false
-  return openPoolSettings(state)({ id, token })?.isSecondary === true
-}
+/** Whether the trades of a venue are in the bars that no request limits to some pools. */
+const isInBars = ({ quoteSettings: { mainCurrency } }: IngestState, { currency }: TradeFields['venue']): boolean =>
+  mainCurrency === null || currency.address === mainCurrency
 
 const secondsOf = (time: string | null): number | null => (time === null ? null : Date.parse(time) / 1_000)
 
@@ -75,8 +73,7 @@ function trackVenue(state: IngestState, draft: Extract<Draft, { type: 'venue' }>
   const { bars: book } = state
   const { pool } = venue
   endFaults(book, from_block - 1, (fault) => fault.pool === pool)
-  if (isSecondary(state, draft.address, pool)) return
-  if (change === 'dropped')
+  if (change === 'dropped' && isInBars(state, venue))
     addFault(
       book,
       { reason: reason ?? 'dropped', token: draft.address, pool },

@@ -27,7 +27,7 @@ describe('the pools', () => {
     })
     expect(pools).toEqual([
       { token: 'AAPLc', kind: 'uniswap_v3', id: other.toLowerCase(), manager: null, currency },
-      { token: 'TSLAc', kind: 'slipstream', id: id.slice(0, 42), manager: null, currency: euro, isSecondary: true },
+      { token: 'TSLAc', kind: 'slipstream', id: id.slice(0, 42), manager: null, currency: euro },
       { token: other.toLowerCase(), kind: 'uniswap_v4', id, manager: other.toLowerCase(), currency },
     ])
   })

@@ -140,7 +140,7 @@ export const openReducer = async (
     ...{
       navStaleAfterMs: 93_600_000,
       feeds,
-      quotes: { pools: [], poolMinDepth: { units: 1_000n, scale: 0 } },
+      quotes: { pools: [], mainCurrency: null, poolMinDepth: { units: 1_000n, scale: 0 } },
       hasRegistry: true,
       sessionAt: null,
     },

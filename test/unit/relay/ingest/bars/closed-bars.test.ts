@@ -21,6 +21,7 @@ import {
   reading,
   readOf,
   received,
+  secondary,
 } from '../pools/pool-fixture.ts'
 import {
   agreedHead,
@@ -188,7 +189,7 @@ describe('a bar that changes', () => {
 
 describe('a bar of several pools', () => {
   it('leaves out those against another currency than the first', async () => {
-    const ingest = await openWith({ ...pool, isSecondary: true }, received(APPLE as Hex), read(reading(324.9)), bothReceived)
+    const ingest = await openWith(secondary(pool), received(APPLE as Hex), readOf(secondary(pool), reading(324.9)), bothReceived)
     await ingest.publish(sealed(110, [sale(110)]))
     expect(await ingest.publish(sealed(400))).toEqual([])
     const [minute] = ingest.openedTape.tape.readBars(APPLE as Hex, { since: 0, until: 2 ** 40 }).map(minuteBarOf)

@@ -14,6 +14,7 @@ import { managerSwap, swap } from '../token-logs.ts'
 /** An ingest of one token with one pool. */
 
 export const USDC = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
+export const EURC = { symbol: 'EURC', address: '0x60a3e35cc302bfa44cb288bc5a4f316fdb1adb42', decimals: 6 } as const
 export const POOL: Hex = `0x${'1'.repeat(40)}`
 export const pool: Pool = { token: APPLE as Hex, kind: 'uniswap_v3', id: POOL, manager: null, currency: USDC }
 
@@ -72,7 +73,12 @@ const tell = (update: Update): string => {
   }
 }
 
-export const settingsOf = (...pools: readonly PoolSetting[]) => ({ quotes: { pools, poolMinDepth: { units: 1_000n, scale: 0 } } })
+/** The same pool against another currency than that of the bars. */
+export const secondary = (one: Pool): Pool => ({ ...one, currency: EURC })
+
+export const settingsOf = (...pools: readonly PoolSetting[]) => ({
+  quotes: { pools, mainCurrency: USDC.address as Hex, poolMinDepth: { units: 1_000n, scale: 0 } },
+})
 export const open = async (...first: readonly IngestEvent[]) => openWith(pool, ...first)
 export const openWith = async (pools: PoolSetting | readonly PoolSetting[], ...first: readonly IngestEvent[]) => {
   const worth = settingsOf(...[pools].flat())

@@ -29,7 +29,9 @@ const tell = (update: Update): string => {
   return update.type === 'nav' ? `nav ${update.nav.price} ${update.nav.state} ${update.nav.frozen}` : update.type
 }
 
-const quotesOf = (...pools: readonly PoolSetting[]) => ({ quotes: { pools, poolMinDepth: { units: 1_000n, scale: 0 } } })
+const quotesOf = (...pools: readonly PoolSetting[]) => ({
+  quotes: { pools, mainCurrency: null, poolMinDepth: { units: 1_000n, scale: 0 } },
+})
 const openWithPools = async (...pools: readonly PoolSetting[]) => {
   const worth = quotesOf(...(pools.length > 0 ? pools : [pool, second]))
   const { restart, openedTape, ...ingest } = await openIngest(tell, { first: [listEvent(apple()), subscribedEvent], worth })

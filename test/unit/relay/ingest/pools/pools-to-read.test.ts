@@ -22,7 +22,7 @@ const openPools = async (pools: readonly PoolSetting[] = settings) => {
   const openedTape = await openTestTape()
   onTestFinished(() => openedTape.close())
   const open = async () => {
-    const quotes = { pools, poolMinDepth: { units: 1n, scale: 0 } }
+    const quotes = { pools, mainCurrency: null, poolMinDepth: { units: 1n, scale: 0 } }
     const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes })
     const calls: string[] = []
     const warnings: unknown[] = []
