@@ -41,8 +41,10 @@ const HEIGHTS = [6, PREMIUM_HEIGHT, 1.5]
 
 /** Room for half a label at the edges of the time, and the largest part of the width for it. */
 const [LABEL_PX, EDGE_PART] = [24, 0.1]
-/** Room for the labels of the prices beside the newest candle, and the largest part of the width for it. */
-const [LABELS_PX, LABELS_PART] = [76, 0.3]
+/** Room for the names of the prices beside the newest candle. */
+const NAMES_ROOM_PX = 52
+/** Least width of a chart whose labels of prices have names. */
+const NAMES_PX = 600
 /** A longer time has labels at full hours; a shorter one every five minutes. */
 const LABELLED_S = 3_600
 /** How far one press of a key moves and zooms. */
@@ -53,7 +55,6 @@ export class CandleDrawing {
   readonly #element: HTMLElement
   readonly #chart: IChartApi
   readonly #candles
-  readonly #last
   readonly #pool
   readonly #nav
   readonly #shade
@@ -81,13 +82,12 @@ export class CandleDrawing {
       autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
     })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
-    this.#candles = this.#chart.addSeries(CandlestickSeries, quiet)
+    // A NAV holds until the next one. Its line is behind the candles.
     this.#nav = this.#chart.addSeries(LineSeries, {
-      ...{ title: 'NAV', lineWidth: 2, priceLineVisible: false, crosshairMarkerVisible: false },
+      ...{ lineType: LineType.WithSteps, lineWidth: 1, priceLineVisible: false, crosshairMarkerVisible: false },
     })
-    // A label of its own: the one of the series has the colour inside its last candle, which may be none.
-    this.#last = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false, title: 'Last trade' })
-    this.#pool = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false, title: 'Price' })
+    this.#candles = this.#chart.addSeries(CandlestickSeries, quiet)
+    this.#pool = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false })
     this.#premium = this.#chart.addSeries(
       HistogramSeries,
       { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
@@ -121,7 +121,7 @@ export class CandleDrawing {
           : { ...at(timeOf(bar)), open: Number(bar.open), high: Number(bar.high), low: Number(bar.low), close: Number(bar.close) },
       ),
     )
-    this.#label(bars, price, colors)
+    this.#label(bars, price, colors.ink)
     this.#nav.setData(
       navs.flatMap(({ time, value, isHeld }) =>
         time < (times[0] ?? 0) ? [] : [{ ...at(time), value, color: isHeld ? colors.soft : colors.nav }],
@@ -182,11 +182,10 @@ export class CandleDrawing {
   }
 
   /** Writes the labels of the prices, and the titles of the parts. */
-  #label(bars: readonly Bar[], price: string | null, { ink, up, down }: Readonly<Record<'ink' | 'up' | 'down', string>>): void {
-    const last = bars.findLast(({ close }) => close !== null)
-    const options = { price: Number(last?.close ?? 0), axisLabelVisible: last !== undefined }
-    this.#pool.applyOptions({ price: Number(price ?? 0), axisLabelVisible: price !== null, axisLabelColor: ink })
-    this.#last.applyOptions({ ...options, axisLabelColor: last && isUp(last) ? up : down })
+  #label(bars: readonly Bar[], price: string | null, ink: string): void {
+    const options = { price: Number(price ?? 0), axisLabelVisible: price !== null, axisLabelColor: ink }
+    this.#pool.applyOptions({ ...options, title: this.#isNarrow ? '' : 'Price' })
+    this.#nav.applyOptions({ title: this.#isNarrow ? '' : 'NAV' })
     for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries()) {
       const title = this.#titles[index]
       if (!title) continue
@@ -205,7 +204,7 @@ export class CandleDrawing {
     const indexOf = (time: number) => scale.timeToIndex(time as UTCTimestamp, true) ?? 0
     const [from, to] = [indexOf(this.#newest - seconds), indexOf(this.#newest)]
     const edge = (to - from) * Math.min(EDGE_PART, LABEL_PX / Math.max(1, scale.width()))
-    const part = Math.min(LABELS_PART, LABELS_PX / Math.max(1, scale.width()))
+    const part = this.#isNarrow ? 0 : NAMES_ROOM_PX / Math.max(NAMES_PX, scale.width())
     const room = ((to - from) * part) / (1 - part)
     const perSecond = (to - from) / seconds
     // The first label is at a full hour or so, or at the first candle. Too near to the edge, it would be cut.
@@ -233,6 +232,11 @@ export class CandleDrawing {
 
   close(): void {
     this.#chart.remove()
+  }
+
+  /** Whether it has no room for the names of the prices. */
+  get #isNarrow(): boolean {
+    return this.#element.clientWidth < NAMES_PX
   }
 
   get #zoom(): number {

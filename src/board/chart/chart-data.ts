@@ -69,7 +69,7 @@ export function marksOf(events: readonly Update[], step: number): readonly Event
   // Several in one step have one mark, with the words of a split if there is one.
   return [...texts].map(([time, all]) => {
     const first = all.find((text) => text.endsWith(PER_TOKEN)) ?? all[0] ?? ''
-    return { time, text: all.length === 1 ? first : `${first} +${all.length - 1}` }
+    return { time, text: all.length === 1 ? first : `${first}, ${all.length - 1} more` }
   })
 }
 
@@ -91,7 +91,7 @@ export function premiumTitle(bars: readonly Pick<Bar, 'basis' | 'close'>[]): str
   const kinds = new Set(bars.map(({ basis }) => basis))
   if (kinds.has('premium')) return 'Premium bps'
   if (kinds.has('drift')) return 'Drift from the held NAV, bps'
-  return bars.some(({ close }) => close !== null) ? 'No NAV is known of these candles' : 'No premium: no trades'
+  return bars.some(({ close }) => close !== null) ? 'No NAV for these candles' : 'No premium: no trades'
 }
 
 /** A sentence for readers who see no chart. */

@@ -10,9 +10,6 @@ const LEAST_WIDTH_MS = 3_600_000
 /** A price that has moved by less than this is a flat line. */
 const LEAST_SCALE = 0.0025
 
-/** A smaller change in percent is shown as 0, without a colour. */
-const FLAT_PERCENT = 0.005
-
 type Closes = Pick<DayFigures, 'closes' | 'change'>
 
 /** The price from which the change of the day is measured. */
@@ -26,16 +23,14 @@ export const scaleOf = (days: readonly Closes[]): SparkScale => ({
   fromMs: Math.min(...days.flatMap(({ closes }) => closes.slice(0, 1).map(({ atMs }) => atMs - LEAST_WIDTH_MS))),
 })
 
-/** Draws the closes of a day. The line in the middle is the price from which the change is measured. */
-/** If `isOld`, the last price is that of a trade, and no pool has one. */
-type SparkProps = Closes & SparkScale & { readonly isOld: boolean }
+type SparkProps = Closes & SparkScale
 
-export const Sparkline = memo(({ closes, change, maxChange, fromMs, isOld }: SparkProps) => {
+/** Draws the closes of a day. The line in the middle is the price from which the change is measured. */
+export const Sparkline = memo(({ closes, change, maxChange, fromMs }: SparkProps) => {
   const base = baseOf({ closes, change })
   const untilMs = closes.at(-1)?.atMs ?? 0
   const x = (atMs: number) => WIDTH - PAD - ((untilMs - atMs) / Math.max(LEAST_WIDTH_MS, untilMs - fromMs)) * (WIDTH - 2 * PAD)
   const y = (price: number) => HEIGHT / 2 - ((price / base - 1) / maxChange) * (HEIGHT / 2 - PAD)
-  const side = isOld || change === null || Math.abs(change.percent) < FLAT_PERCENT ? '' : change.percent > 0 ? 'up' : 'down'
   // The change begins at its base, so the line does too.
   const begin =
     change && closes[0] && change.sinceMs <= closes[0].atMs ? [{ atMs: Math.max(fromMs, change.sinceMs), price: base }] : []
@@ -43,8 +38,8 @@ export const Sparkline = memo(({ closes, change, maxChange, fromMs, isOld }: Spa
   return (
     <svg class="spark" viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">
       {closes.length > 1 && <path class="spark-zero" d={`M${PAD} ${HEIGHT / 2}H${WIDTH - PAD}`} />}
-      {closes.length > 1 && <path class={`spark-close ${side}`} d={`M${line}`} />}
-      {closes.length > 0 && <path class={`spark-close spark-end ${side}`} d={`M${line.split('L').at(-1)}h0`} />}
+      {closes.length > 1 && <path class="spark-close" d={`M${line}`} />}
+      {closes.length > 0 && <path class="spark-close spark-end" d={`M${line.split('L').at(-1)}h0`} />}
     </svg>
   )
 })

@@ -4,7 +4,7 @@ import { useConnectionMark, useFeed, useNow } from '../feed/board-hooks.ts'
 import { DemoMark } from '../pages/board-frame.tsx'
 import { emptyFilter, formatRoute, parseRoute } from '../shared/board-route.ts'
 import { relayUrl } from '../shared/page-settings.ts'
-import { hasPrice, stockSentence } from '../shared/stock-texts.ts'
+import { stockSentence } from '../shared/stock-texts.ts'
 import { findStock } from '../symbols/shown-symbols.ts'
 import { BasisCell, ChangeCell, NameCell, NavCell, QuoteCell } from '../symbols/symbol-cells.tsx'
 import { phaseWord, troubleOf } from '../tape/pulse-strip.tsx'
@@ -33,10 +33,10 @@ export function EmbedPage({ symbol }: { readonly symbol: string }) {
           <div class="embed-figures" aria-hidden="true">
             <QuoteCell stock={stock} />
             <ChangeCell {...{ stock, day, nowMs }} />
-            <BasisCell stock={stock} />
+            <BasisCell {...{ stock, nowMs }} />
             <NavCell {...{ stock, nowMs }} lostMs={feed.lostMs} />
           </div>
-          <Sparkline {...day} {...scaleOf([day])} isOld={!hasPrice(stock)} />
+          <Sparkline {...day} {...scaleOf([day])} />
         </>
       )}
       <footer>

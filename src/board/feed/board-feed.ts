@@ -80,7 +80,7 @@ export class BoardFeed {
   #unshown = 0
   #isBusy = false
   #isScheduled = false
-  #isReadingHistory = false
+  isReadingHistory = false
   /** Newest position of the history that has not been read; null before the stream begins. */
   #unread: HistoryEnd | null = null
 
@@ -141,13 +141,13 @@ export class BoardFeed {
 
   /** Reads one page at a time, so that no page is read twice. After a temporary failure, the next scroll reads the page again. */
   async #readOnce(read: () => Promise<void>): Promise<void> {
-    if (this.#isReadingHistory) return
-    this.#isReadingHistory = true
+    if (this.isReadingHistory) return
+    this.isReadingHistory = true
     await read().catch((failure: unknown) => {
       // After a permanent refusal, such as that of a position of another tape, nothing older can be read.
       if (failure instanceof RelayError && failure.code < 500 && failure.code !== 429) this.lines.hasOlder = false
     })
-    this.#isReadingHistory = false
+    this.isReadingHistory = false
     this.#notify()
   }
 

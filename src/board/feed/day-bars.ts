@@ -2,6 +2,8 @@ import type { Bar, BarsPage, StockState } from '../../sdk/client/index.ts'
 
 /** Figures of a stock in the last day. They are equal for every reader, because the relay keeps the bars. */
 export type DayFigures = {
+  /** False until the bars have been read. */
+  readonly isRead: boolean
   /** The last price of each hour with a trade that is over, oldest first, and the present one. */
   readonly closes: readonly { readonly atMs: number; readonly price: number }[]
   /** Dollars for which the stock was traded, and in how many trades. */
@@ -94,6 +96,7 @@ export class DayBars {
     const closes = price === undefined || known.length === 0 ? known : [...over, { atMs: nowMs, price }]
     const sum = (amountOf: (bar: Bar) => number) => hours.reduce((total, bar) => total + amountOf(bar), 0)
     return {
+      isRead: this.isRead,
       closes,
       volume: sum(({ currency_volume }) => Number(currency_volume)),
       trades: sum(({ trades }) => trades),

@@ -62,7 +62,7 @@ const SHOWN_HOURS = 24
 /** Says in one sentence how reliable the numbers are now, and how many were sealed. */
 function healthSentence(feed: BoardFeed, nowMs: number): string {
   const trouble = troubleOf(feed, nowMs)
-  const { sealed, judged, late, leadMs } = recordOf(feed.status)
+  const { sealed, judged, late, leadMs } = recordOf(feed)
   const ahead = leadMs === null ? '' : `, half of them ${formatDuration(leadMs)} or more ahead of their block`
   const record =
     judged === 0

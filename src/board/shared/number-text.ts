@@ -23,15 +23,8 @@ export const formatPrice = (text: string | null): string => formatDecimal(text, 
 /** Formats an amount with the decimals that it has, at most four. */
 export const formatAmount = (text: string | null): string => formatDecimal(text, Math.min(4, text?.split('.')[1]?.length ?? 0))
 
-const DIGITS = 4
-
-/** Formats an amount of tokens with its first digits: `12,345`, `123.5`, `0.0123`, `< 0.0001`. */
-export function formatTokens(text: string): string {
-  const [whole = '', fraction = ''] = text.replace('-', '').split('.')
-  if (whole === '0' && /^0{4}/.test(fraction) && /[1-9]/.test(fraction)) return '< 0.0001'
-  const places = whole === '0' ? DIGITS : Math.max(0, DIGITS - whole.length)
-  return formatDecimal(text, Math.min(places, fraction.length))
-}
+/** Formats an amount of tokens for a column, in which all have their points at the same place: `12,345.6780`, `< 0.0001`. */
+export const formatTokens = (text: string): string => (/^0\.0{4}\d*[1-9]/.test(text) ? '< 0.0001' : formatDecimal(text, 4, false))
 
 /** Formats a quantity, which below a thousand keeps what is after its point. */
 export const formatQuantity = (quantity: number): string =>

@@ -12,7 +12,7 @@ type Session = Pick<SessionMessage, 'market' | 'state' | 'ends_at' | 'reason'>
 export function navWords(nav: ReferenceValue, session: Session | null, nowMs: number): string {
   switch (navStateOf(nav)) {
     case 'frozen':
-      return 'frozen · corporate action'
+      return `frozen${nav.updated_at === null ? '' : `, of ${formatMoment(nav.updated_at, nowMs)}`} · corporate action`
     case 'stale': {
       const since = nav.updated_at === null ? '' : ` since ${formatMoment(nav.updated_at, nowMs)}`
       const isExplained = session !== null && session.state !== 'open' && session.state !== 'unknown'

@@ -67,4 +67,10 @@ export function isWithinFee(stock: StockState): boolean {
 /** Without a price in a pool, the last known one is that of a trade. */
 export const hasPrice = ({ quote }: StockState): boolean => quote?.price != null
 
+/** While the market is open, a NAV of this age is worth a look, though its feed may publish only after a move. */
+const OLD_NAV_MS = 3_600_000
+
+export const isNavOld = ({ nav, session }: StockState, nowMs: number): boolean =>
+  session?.state === 'open' && nav.state === 'fresh' && nav.updated_at !== null && nowMs - Date.parse(nav.updated_at) >= OLD_NAV_MS
+
 export const isHeld = ({ nav }: StockState): boolean => nav.price !== null && navStateOf(nav) !== 'fresh'

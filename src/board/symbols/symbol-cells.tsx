@@ -11,6 +11,7 @@ import {
   basisSide,
   hasPrice,
   isHeld,
+  isNavOld,
   isWithinFee,
   nameOf,
   navAgeText,
@@ -105,7 +106,8 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
   // The name of a holiday is in the title and in the strip.
   const [words, ...why] = navWords(nav, session && { ...session, reason: null }, nowMs).split(' · ')
   const isFresh = navStateOf(nav) === 'fresh'
-  const [state, since] = (words ?? '').split(' since')
+  const [state = '', since] = (words ?? '').split(' since')
+  const [word, frozenAt] = state.split(/(?=, of)/)
   const ageWords = `${navAgeText(stock, nowMs)} old`
   const freshWords = lostMs === null ? ageWords : `as of ${formatClock(isoOf(lostMs)).slice(0, 5)}`
   const limit = isFresh && `up to ${formatDuration(nav.stale_after_s * 1_000)} old`
@@ -117,7 +119,8 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
       title={title}
       words={
         <>
-          {isFresh ? freshWords : state}
+          {isFresh ? <span class={isNavOld(stock, nowMs) ? 'attention' : ''}>{freshWords}</span> : word}
+          {frozenAt && <span class="time-word">{frozenAt}</span>}
           {since && (
             <>
               <span class="wide-word"> since</span>
@@ -156,10 +159,11 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
 }
 
 /** Shows the direction by a sign and an arrow, for readers who do not see colours. */
-export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
+export function BasisCell({ stock, nowMs }: StockProps) {
   const basis = premium(stock)
   if (!stock.quote || !basis) return <EmptyCell field="basis" words="no premium" />
-  const isNews = stock.session?.state !== 'closed' && Math.abs(Number(basis.bps)) >= newsBpsOf(stock)
+  const isOld = isNavOld(stock, nowMs)
+  const isNews = stock.session?.state !== 'closed' && !isOld && Math.abs(Number(basis.bps)) >= newsBpsOf(stock)
   const size = isNews ? Number(basis.bps) : 0
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
   const title = basisWords(basis.kind, stock.quote.venue)
@@ -168,8 +172,8 @@ export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
       field="basis"
       kind={basis.kind}
       title={title}
-      words={isWithinFee(stock) ? 'within fee' : basisSide(basis)}
-      look={basis.kind === 'drift' ? 'held' : side}
+      words={isWithinFee(stock) ? 'within fee' : isOld ? 'of an old NAV' : basisSide(basis)}
+      look={basis.kind === 'drift' || isOld ? 'held' : side}
     >
       {arrow && (
         <i class="arrow" aria-hidden="true">
@@ -183,8 +187,8 @@ export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
 
 type DayProps = StockProps & { readonly day: DayFigures }
 
-export function ChangeCell({ stock, day: { change }, nowMs }: DayProps) {
-  if (change === null) return <EmptyCell field="change" words="no trades yet" />
+export function ChangeCell({ stock, day: { change, isRead }, nowMs }: DayProps) {
+  if (change === null) return <EmptyCell field="change" words={noTradesWords(isRead)} />
   const text = formatPercent(change.percent)
   const since = formatMoment(new Date(change.sinceMs).toISOString(), nowMs)
   const sinceWords = (
@@ -202,8 +206,11 @@ export function ChangeCell({ stock, day: { change }, nowMs }: DayProps) {
   )
 }
 
-export function VolumeCell({ day: { volume, trades } }: DayProps) {
-  if (trades === 0) return <EmptyCell field="volume" words="no trades yet" />
+/** Until the bars are read, it is not known whether there were trades. */
+const noTradesWords = (isRead: boolean): string => (isRead ? 'no trades yet' : 'loading')
+
+export function VolumeCell({ day: { volume, trades, isRead } }: DayProps) {
+  if (trades === 0) return <EmptyCell field="volume" words={noTradesWords(isRead)} />
   return (
     <Cell field="volume" words={trades === 1 ? '1 trade' : `${formatCount(trades)} trades`} title={`$${formatCount(volume)}`}>
       {formatMoney(volume)}

@@ -18,7 +18,7 @@ import { nameOf, pausedText, scheduledText, sharesText, warningsText } from '../
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import { isFolded, type TapeLine } from '../tape/tape-lines.ts'
-import { dollarsOf, lineRemark, lineText, phaseWords, stageOf } from '../tape/tape-texts.ts'
+import { dollarsOf, lineRemark, lineText, multiplierWords, phaseWords, stageOf } from '../tape/tape-texts.ts'
 import { AlertPanel } from './alert-panel.tsx'
 import { BasisCell, ChangeCell, NavCell, PinButton, QuoteCell, type StockProps, SupplyCell, VolumeCell } from './symbol-cells.tsx'
 
@@ -207,7 +207,7 @@ function Timeline({ stock, events, nowMs }: StockProps & { readonly events: read
         {past.slice(0, SHOWN).map((update) => (
           <li key={update.id}>
             <time dateTime={update.time}>{formatMoment(update.time, nowMs)}</time>{' '}
-            <b>{update.type === 'multiplier' ? 'shares per token' : update.type}</b> {eventWords(update)}
+            <b>{update.type === 'multiplier' ? multiplierWords(update) : update.type}</b> {eventWords(update)}
           </li>
         ))}
         {scheduled === null && past.length === 0 && <li class="faint">None on the tape.</li>}

@@ -9,7 +9,8 @@ import { type BoardView, emptyFilter, filterParameters, sortKeys } from '../shar
 import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage, opensHere, PageLink } from '../shared/navigation.tsx'
 import { keepPageKey } from '../shared/page-key.ts'
-import { hasPrice, stockSentence } from '../shared/stock-texts.ts'
+import { stockSentence } from '../shared/stock-texts.ts'
+import { formatMoment } from '../shared/time-text.ts'
 import { orderSymbols, wallPageOf } from './shown-symbols.ts'
 import { BasisCell, ChangeCell, NameCell, NavCell, PinButton, QuoteCell, type StockProps, VolumeCell } from './symbol-cells.tsx'
 import { symbolsCsv } from './symbols-csv.ts'
@@ -35,13 +36,16 @@ type EntryProps = StockProps &
     readonly isSelected: boolean
   }
 
+/** Title of the small charts of a whole day, which a day without its first hour is too. */
+const [TREND, WHOLE_DAY_MS] = ['24 h', 23 * 3_600_000]
+
 /** The columns after the symbol. A column whose name is a sort key can be sorted. */
 const columns: readonly { readonly title: string; readonly name: string; readonly View: ComponentType<EntryProps> }[] = [
   { title: 'Price $', name: 'quote', View: QuoteCell },
   { title: 'NAV $', name: 'nav', View: NavCell },
   { title: 'Premium bps', name: 'basis', View: BasisCell },
   { title: 'Change', name: 'change', View: ChangeCell },
-  { title: '24 h', name: 'trend', View: TrendCell },
+  { title: TREND, name: 'trend', View: TrendCell },
   { title: 'Volume 24 h', name: 'volume', View: VolumeCell },
 ]
 
@@ -79,7 +83,7 @@ export function SymbolsView(props: SymbolsProps) {
     <div class={`symbols ${view.layout}`} ref={list} {...pointer}>
       {view.layout === 'table' ? (
         <table>
-          <SymbolHeads {...props} />
+          <SymbolHeads {...props} trend={trendTitle(scale, nowMs)} />
           <tbody>{rows}</tbody>
         </table>
       ) : (
@@ -115,7 +119,7 @@ function useStill(sorted: readonly string[], view: BoardView) {
   return { order: kept.current.sorted, onPointerEnter, onPointerLeave }
 }
 
-const SKELETON_ROWS = 6
+const SKELETON_ROWS = 14
 
 function EmptySymbols(props: SymbolsProps) {
   const { feed, view } = props
@@ -182,13 +186,21 @@ export function RefusedCard({ feed: { filter, failure, needsKey } }: Pick<Symbol
           </button>
         )
       )}
-      {needsKey && <p class="faint">For programs: {failure}</p>}
+      {needsKey && (
+        <p class="faint">
+          Programs send it as <code>Authorization: Bearer …</code>, or as <code>key=</code> in the URL.
+        </p>
+      )}
       {isForgotten && <p class="attention">The browser keeps nothing for this page: open it with #key= and the key instead.</p>}
     </section>
   )
 }
 
-function SymbolHeads({ view }: SymbolsProps) {
+/** The relay may know less than the whole day. */
+const trendTitle = ({ fromMs }: SparkScale, nowMs: number): string =>
+  nowMs - fromMs > WHOLE_DAY_MS || !Number.isFinite(fromMs) ? TREND : `Since ${formatMoment(new Date(fromMs).toISOString(), nowMs)}`
+
+function SymbolHeads({ view, trend = TREND }: SymbolsProps & { readonly trend?: string }) {
   return (
     <thead>
       <tr>
@@ -199,7 +211,11 @@ function SymbolHeads({ view }: SymbolsProps) {
           return (
             <th key={name} scope="col" class={`column-${name}`} aria-sort={order}>
               {sort === undefined ? (
-                title
+                name === 'trend' ? (
+                  trend
+                ) : (
+                  title
+                )
               ) : (
                 <button
                   type="button"
@@ -243,8 +259,8 @@ function SymbolRow(props: EntryProps) {
   )
 }
 
-function TrendCell({ stock, day: { closes, change }, maxChange, fromMs }: EntryProps) {
-  return <Sparkline {...{ closes, change, maxChange, fromMs }} isOld={!hasPrice(stock)} />
+function TrendCell({ day: { closes, change }, maxChange, fromMs }: EntryProps) {
+  return <Sparkline {...{ closes, change, maxChange, fromMs }} />
 }
 
 function SymbolTile(props: EntryProps) {

@@ -3,10 +3,10 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import type { AlertState } from '../feed/use-alerts.ts'
 import type { BoardRoute } from '../shared/board-route.ts'
 import { PageLink } from '../shared/navigation.tsx'
-import { formatRight } from '../shared/number-text.ts'
+import { formatCount, formatRight } from '../shared/number-text.ts'
 import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment, zoneName } from '../shared/time-text.ts'
-import type { TapeLine } from './tape-lines.ts'
+import type { TapeLine, TapeLines } from './tape-lines.ts'
 import { gapWords } from './tape-texts.ts'
 
 type StripProps = { readonly feed: BoardFeed; readonly nowMs: number; readonly alertState: AlertState }
@@ -48,7 +48,7 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
         class="strip-score"
         title={`In the last ${status?.score?.length ?? 0} h: how many of the facts that were published before their block were sealed as they were published`}
       >
-        <ScoreText status={status} />
+        <ScoreText feed={feed} />
       </PageLink>
       <p class={`trouble ${trouble?.level ?? ''}`} role="status">
         {trouble && <span>{trouble.text}</span>}
@@ -108,24 +108,42 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   )
 }
 
-/** Sums up the hours that the relay has counted: how many pre-confirmed lines were sealed, of how many that were judged. */
-export function recordOf(status: ServiceStatus | null) {
+/**
+ * Sums up the hours that the relay has counted: how many pre-confirmed lines were sealed, of how many that were judged. The page may
+ * know of retractions before the relay is asked again.
+ */
+export function recordOf({
+  status,
+  lines,
+}: {
+  readonly status: ServiceStatus | null
+  readonly lines: Pick<TapeLines, 'retractedCount'>
+}) {
   const hours = status?.score ?? []
   const sum = (name: 'sealed' | 'retracted' | 'late') => hours.reduce((total, hour) => total + hour[name], 0)
   const sealed = sum('sealed')
   const leadMs = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50 ?? null
-  return { sealed, judged: sealed + sum('retracted'), late: sum('late'), leadMs }
+  const retracted = hours.length === 0 ? 0 : Math.max(sum('retracted'), lines.retractedCount)
+  return { sealed, retracted, judged: sealed + retracted, late: sum('late'), leadMs }
 }
 
-function ScoreText({ status }: Pick<BoardFeed, 'status'>) {
-  const { sealed, judged, leadMs } = recordOf(status)
-  const hours = Math.max(1, status?.score?.length ?? 0)
+function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
+  const { sealed, retracted, judged, leadMs } = recordOf(feed)
+  const hours = Math.max(1, feed.status?.score?.length ?? 0)
   if (judged === 0) return null
+  // A share says enough where there is no room, and a few of many do not.
+  const [right = '', of] = formatRight(sealed, judged).split(' of ')
+  const isShare = right.endsWith('%')
   return (
     <>
       <span class="long-word">{hours === 1 ? 'Last hour: ' : `Last ${hours} h: `}</span>
-      <b>{formatRight(sealed, judged)}</b> pre-confirmed lines sealed
-      {leadMs !== null && <span class="long-word">, {formatDuration(leadMs)} before the block</span>} ›
+      <b>
+        {right}
+        <span class={isShare ? 'wide-word' : ''}> of {of}</span>
+      </b>
+      <span class="wide-word"> pre-confirmed lines</span> sealed
+      {retracted > 0 && <span class="wide-word">, {formatCount(retracted)} retracted</span>}
+      {leadMs !== null && <span class="long-word"> · shown {formatDuration(leadMs)} ahead of their block</span>} ›
     </>
   )
 }

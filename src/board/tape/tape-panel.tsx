@@ -83,7 +83,7 @@ function Tape({ feed, nowMs, isPaused, onPause, filter, show, isWall, only }: Ta
   return (
     <section class="tape" aria-label="Tape" ref={panel} onKeyDown={closeFilter}>
       <header class="tape-head">
-        <h2>Tape{token && ` · ${token.symbol}`}</h2>
+        <h2>Tape</h2>
         <span class="chips">
           {token && (
             <button type="button" class="chip" aria-label={`${token.symbol}: of all symbols`} onClick={() => setOfAll(true)}>
@@ -227,8 +227,8 @@ function LineList({ feed, nowMs, scroller, shown, waiting, show, isWall, top, on
       </ul>
       {count === 0 && <p class="empty">{emptyWords(feed, show, waiting, nowMs)}</p>}
       {!isWall && feed.olderEnd !== null && (
-        <button type="button" class="older" onClick={() => void feed.readOlder()}>
-          Older lines
+        <button type="button" class="older" disabled={feed.isReadingHistory} onClick={() => void feed.readOlder()}>
+          {feed.isReadingHistory ? 'Reading older lines …' : 'Older lines'}
         </button>
       )}
     </section>
@@ -271,6 +271,7 @@ const TapeRow = memo(({ line, top, head }: RowProps) => {
       data-line={line.id}
       data-stage={stage ?? undefined}
       data-tint={tintOf(line) ?? undefined}
+      data-trade={content.type === 'trade' || undefined}
       data-late={isLate || undefined}
       data-amended={line.amended.length > 0 || undefined}
     >

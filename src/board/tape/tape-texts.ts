@@ -4,7 +4,7 @@ import {
   type LineStage,
   reasonSentence,
   sessionWords,
-  sourceWords,
+  sourceNames,
   stageByHead,
   stageWords,
   venueNames,
@@ -43,7 +43,7 @@ export function lineText({ content }: TapeLine): LineText {
     case 'multiplier':
       return {
         ...base,
-        type: 'shares per token',
+        type: multiplierWords(content),
         detail: [
           [content.previous, content.multiplier ?? UNKNOWN]
             .flatMap((text) => (text === null ? [] : shortMultiplier(text)))
@@ -77,7 +77,7 @@ export function lineText({ content }: TapeLine): LineText {
     case 'hole':
       return { ...base, detail: `blocks ${content.blocks.first}–${content.blocks.last} could not be read: ${content.reason}` }
     case 'status':
-      return { ...base, detail: [reasonSentence(content.reason), sourceWords[content.source]].filter(Boolean).join(' · ') }
+      return { ...base, detail: [sourceNames[content.source], reasonSentence(content.reason)].filter(Boolean).join(' · ') }
     case 'session':
       return { ...base, detail: `${content.market}: ${sessionWords(content)}` }
     case 'gap':
@@ -99,7 +99,17 @@ function tokenText({
   const names = changed.join(', ').replaceAll('_', ' ')
   if (change !== 'changed') return { type: change, detail: names }
   const old = changed.includes('symbol') && typeof before?.symbol === 'string' ? before.symbol : null
-  return old === null ? { type: 'changed', detail: names } : { type: 'renamed', detail: `${old} → ${symbol}` }
+  return old === null ? { type: `${names} changed`, detail: '' } : { type: 'renamed', detail: `${old} → ${symbol}` }
+}
+
+/** A multiplier that becomes a whole number of times as large, or as small, is that of a split. */
+export function multiplierWords({ previous, multiplier }: Pick<LaterMultiplier, 'previous' | 'multiplier'>): string {
+  const ratio = Number(multiplier ?? Number.NaN) / Number(previous ?? Number.NaN)
+  return Number.isInteger(ratio) && ratio > 1
+    ? 'split'
+    : Number.isInteger(1 / ratio) && ratio < 1
+      ? 'reverse split'
+      : 'shares per token'
 }
 
 export const phaseWords = { scheduled: 'scheduled', effective: 'in effect', cancelled: 'cancelled' } as const
@@ -191,18 +201,14 @@ export function tintOf({ content, retraction }: TapeLine): 'attention' | 'bad' |
   return isDelisted || ['seize', 'multiplier', 'pause', 'gap', 'hole'].includes(type) ? 'attention' : null
 }
 
-/** Values from which a line is printed bold, and below which it is printed soft, in dollars. */
-const [HEAVY_USD, LIGHT_USD] = [10_000, 1]
+/** Value in dollars from which a line is printed bold. */
+const HEAVY_USD = 10_000
 
 /** The value of a line in dollars, with the currency of a trade taken as one; null of a line that has none. */
 export const dollarsOf = ({ content }: TapeLine): number | null =>
   'reference_value' in content ? Number(content.type === 'trade' ? content.currency_amount : content.reference_value) : null
 
-export function weightOf(line: TapeLine): 'heavy' | 'light' | '' {
-  const dollars = dollarsOf(line)
-  if (dollars === null) return ''
-  return dollars >= HEAVY_USD ? 'heavy' : dollars < LIGHT_USD ? 'light' : ''
-}
+export const weightOf = (line: TapeLine): 'heavy' | '' => ((dollarsOf(line) ?? 0) >= HEAVY_USD ? 'heavy' : '')
 
 /** Describes a line in one sentence, for screen readers. It has no addresses, which cannot be followed by ear. */
 export function lineSentence(line: TapeLine, head: Head | null): string {

@@ -13,7 +13,7 @@ const CHECK_MS = 5_000
 const waves = [
   [0.02, 5.3 * DAY_MS],
   [0.008, 5.1 * 3_600_000],
-  [0.0025, 11 * 60_000],
+  [0.0025, 47 * 60_000],
   [0.0008, 97_000],
 ] as const
 /** Waves with a shorter period are quick. */

@@ -339,7 +339,7 @@ describe('the tape', () => {
     for (const symbol of ['TSLAc', 'AAPLc', 'NVDAc']) transfer(stack, symbol)
     const symbols = () => page.locator('.line-symbol').allTextContents()
     await expect.poll(symbols).toEqual(['AAPLc'])
-    await page.getByRole('heading', { name: 'Tape · AAPLc' }).waitFor()
+    await page.getByRole('button', { name: 'AAPLc: of all symbols' }).waitFor()
     await page.getByRole('button', { name: 'Of all symbols' }).click()
     await expect.poll(async () => (await symbols()).toSorted()).toEqual(['AAPLc', 'NVDAc', 'TSLAc'])
   })

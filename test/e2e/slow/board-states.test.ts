@@ -107,7 +107,7 @@ describe('the page of a symbol', () => {
     await page.goto(`${stack.relay.url}/#/AAPLc`)
     const events = page.getByRole('region', { name: 'Corporate actions' }).locator('li b')
     await events.first().waitFor()
-    expect(await events.allTextContents()).toEqual(['shares per token', 'pause'])
+    expect(await events.allTextContents()).toEqual(['split', 'pause'])
   })
 
   it('keeps a long name in its place, and says that its chart has no readings yet', async (test) => {

@@ -25,6 +25,7 @@ import {
   plainAmount,
 } from '../../../src/board/shared/number-text.ts'
 import { navStateOf, navWords, stageByHead } from '../../../src/board/shared/state-words.ts'
+import { isNavOld } from '../../../src/board/shared/stock-texts.ts'
 import { formatCountdown, formatDuration, formatMoment } from '../../../src/board/shared/time-text.ts'
 import { wallPageOf } from '../../../src/board/symbols/shown-symbols.ts'
 import type { ReferenceValue, StockState } from '../../../src/sdk/client/index.ts'
@@ -33,12 +34,12 @@ import { premium } from '../../../src/sdk/client/premium.ts'
 describe('a number', () => {
   it.each([
     [formatDecimal('1234567.891', 2), '1,234,567.89'],
-    [formatTokens('12345.678'), '12,346'],
-    [formatTokens('123.456'), '123.5'],
+    [formatTokens('12345.678'), '12,345.6780'],
+    [formatTokens('123.45678'), '123.4568'],
     [formatTokens('0.01234'), '0.0123'],
     [formatTokens('0.00001'), '< 0.0001'],
-    [formatTokens('7'), '7'],
-    [formatTokens('0'), '0'],
+    [formatTokens('7'), '7.0000'],
+    [formatTokens('0'), '0.0000'],
     [formatPercent(1.234), '+1.23 %'],
     [formatPercent(-0.5), '−0.50 %'],
     [formatPercent(-0.001), '0.00 %'],
@@ -152,7 +153,7 @@ describe('a NAV', () => {
     ],
     [{ ...nav, state: 'stale' }, { ...closed, state: 'open' }, 'stale', 'held since Fri 20:00 · older than 26 h'],
     [{ ...nav, state: 'stale' }, null, 'stale', 'held since Fri 20:00 · older than 26 h'],
-    [{ ...nav, frozen: true }, closed, 'frozen', 'frozen · corporate action'],
+    [{ ...nav, frozen: true }, closed, 'frozen', 'frozen, of Fri 20:00 · corporate action'],
     [{ ...nav, price: null, updated_at: null, state: 'missing', frozen: true }, closed, 'missing', 'missing'],
     [{ ...nav, price: null, state: 'invalid' }, closed, 'invalid', 'invalid'],
   ] as const)('says how far it can be trusted: %o in %o', (value, session, state, words) => {
@@ -264,4 +265,13 @@ it.each([
 ])('a wall shows the symbols %s', (_, count, heightPx, pages) => {
   const shown = [...pages, ...pages].map((_, turn) => wallPageOf(count, heightPx, turn * 15_000))
   expect(shown.map(({ from, until }) => `${from} to ${until}`)).toEqual([...pages, ...pages])
+})
+
+it.each([
+  [3_600_000, 'open', true],
+  [3_599_000, 'open', false],
+  [3_600_000, 'closed', false],
+])('a NAV of %i ms in a market that is %s is old: %s', (ageMs, state, isOld) => {
+  const nav = { state: 'fresh', updated_at: new Date(0).toISOString() }
+  expect(isNavOld({ nav, session: { state } } as StockState, ageMs)).toBe(isOld)
 })

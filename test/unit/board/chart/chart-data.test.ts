@@ -43,14 +43,14 @@ it('a multiplier that takes effect, a pause and an action are marks; a first mul
   expect(marksOf(events, 60)).toEqual([
     { time: 60, text: '2 per token' },
     { time: 120, text: 'paused' },
-    { time: 180, text: 'news +1' },
+    { time: 180, text: 'news, 1 more' },
   ])
 })
 
 it.each([
   ['Premium bps', ['drift', 'premium'], '7'],
   ['Drift from the held NAV, bps', ['drift', null], '7'],
-  ['No NAV is known of these candles', [null], '7'],
+  ['No NAV for these candles', [null], '7'],
   ['No premium: no trades', [null], null],
 ] as const)('the part below the volume is named “%s”', (title, kinds, close) => {
   expect(premiumTitle(kinds.map((basis) => ({ basis, close })))).toBe(title)

@@ -51,11 +51,11 @@ it('measures the change from the last price before the market closed', async () 
 
 it('without a quote takes the last trade; without trades is empty', async () => {
   const { day } = openDay([page([hour(1, ['10', '12'])])])
-  expect(day.isRead).toBe(false)
+  expect(day.of(stock(null), now).isRead).toBe(false)
   await day.refresh(1, null)
   expect(day.isRead).toBe(true)
   expect(day.of(stock(null), now).change?.percent).toBeCloseTo(20)
-  expect(day.of(stock('5', 'TSLAc'), now)).toEqual({ closes: [], volume: 0, trades: 0, change: null })
+  expect(day.of(stock('5', 'TSLAc'), now)).toEqual({ isRead: true, closes: [], volume: 0, trades: 0, change: null })
 })
 
 it('reads page after page at first, and once more, then the newest hours, which replace those known', async () => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { TapeLine } from '../../../../src/board/tape/tape-lines.ts'
-import { dollarsOf, lineSentence, shortValue } from '../../../../src/board/tape/tape-texts.ts'
+import { dollarsOf, lineSentence, lineText, shortValue } from '../../../../src/board/tape/tape-texts.ts'
 
 const block = { number: 7, hash: null, timestamp: null }
 const fact = { symbol: 'AAPLc', address: '0xa', key: '7-0xb-1', stage: 'preconfirmed', late: false, block }
@@ -31,7 +31,7 @@ it.each([
     line(transfer, { retraction }),
     'AAPLc transfer of 42.5 tokens, about $13,919.28, retracted, not in the sealed block',
   ],
-  ['a split', line(split, { isSealed: true }), 'AAPLc shares per token, 1 to 4 · in effect, sealed'],
+  ['a split', line(split, { isSealed: true }), 'AAPLc split, 1 to 4 · in effect, sealed'],
 ])('a screen reader says of %s what it is, what it is worth, and whether it is certain', (_, shown, sentence) => {
   expect(lineSentence(shown, null)).toBe(sentence)
 })
@@ -49,3 +49,23 @@ it.each([
   ['a movement its value at the NAV', line(transfer), 13_919.28],
   ['a split nothing', line(split), null],
 ])('%s', (_, one, dollars) => expect(dollarsOf(one)).toBe(dollars))
+
+it.each([
+  ['1', '20', 'split'],
+  ['20', '1', 'reverse split'],
+  ['1', '1.0005', 'shares per token'],
+  ['2', '3', 'shares per token'],
+  [null, '2', 'shares per token'],
+  ['1', null, 'shares per token'],
+])('a multiplier that was %s and is %s is told as a %s', (previous, multiplier, words) => {
+  expect(lineText(line({ ...split, previous, multiplier })).type).toBe(words)
+})
+
+it.each([
+  [{ change: 'changed', changed: ['name'], before: { name: 'Apple' } }, ['name changed', '']],
+  [{ change: 'changed', changed: ['symbol', 'name'], before: { symbol: 'APLc' } }, ['renamed', 'APLc → AAPLc']],
+  [{ change: 'listed', changed: [], before: null }, ['listed', '']],
+])('a record that is %o is told as %o', (fields, words) => {
+  const { type, detail } = lineText(line({ ...fact, type: 'token', ...fields }))
+  expect([type, detail]).toEqual(words)
+})
