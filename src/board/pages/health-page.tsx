@@ -178,7 +178,8 @@ function Score({ hours }: { readonly hours: readonly HourScore[] }) {
   return (
     <section aria-label="Pre-confirmations">
       <h2>
-        Lines by hour <small>how many were pre-confirmed, and sealed as they were published</small>
+        Lines by hour{' '}
+        <small>how many were pre-confirmed, and sealed as they were published; each message counts in its own hour</small>
       </h2>
       {hours.length === 0 ? (
         <p class="faint">Still being counted.</p>

@@ -132,8 +132,21 @@ function EmptySymbols(props: SymbolsProps) {
         </button>
       </p>
     )
-  if (feed.status?.reason === 'no_list') return <p class="empty">The symbols appear when the token list is read.</p>
-  if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
+  const words =
+    feed.status?.reason === 'no_list'
+      ? 'The symbols appear when the token list is read.'
+      : feed.state?.phase === 'live'
+        ? 'The token list has no symbols.'
+        : null
+  if (words !== null)
+    return (
+      <div class="symbols table">
+        <table>
+          <SymbolHeads {...props} />
+        </table>
+        <p class="empty">{words}</p>
+      </div>
+    )
   return feed.failure === null ? <ListSkeleton {...props} /> : <RefusedCard feed={feed} />
 }
 

@@ -161,7 +161,7 @@ type Trouble = {
 /** After this time without an answer, the page says so. */
 const PATIENCE_MS = 4_000
 
-function connectionTrouble({ state, status, failure, needsKey, interruptions, openedMs }: BoardFeed): Trouble | null {
+function connectionTrouble({ state, status, failure, needsKey, interruptions, openedMs, book, filter }: BoardFeed): Trouble | null {
   if (failure !== null)
     return { level: 'bad', text: needsKey ? 'This relay needs a key' : 'The relay refuses this selection: nothing is streamed' }
   if (status?.reason === 'no_list')
@@ -175,7 +175,10 @@ function connectionTrouble({ state, status, failure, needsKey, interruptions, op
       text: `Connection lost: all you see is from ${since}. Trying again${wait}; what is missed will be marked`,
     }
   }
-  if (state?.phase === 'live') return null
+  if (state?.phase === 'live')
+    return book.all().length > 0 || filter.symbols.length > 0
+      ? null
+      : { level: 'fair', text: 'The token list is empty: no token is followed now' }
   if (state?.error && state.attempts > 1 && !(state.error instanceof ConnectionError))
     return { level: 'bad', text: `There is no stream yet, and the page tries again: ${state.error.message}` }
   const silentMs = Date.now() - openedMs

@@ -222,12 +222,13 @@ function LineList({ feed, nowMs, scroller, shown, waiting, show, isWall, top, on
         {rows.map((line, index) => {
           // Only sealed lines depend on the heads. The others receive none, so that a new head does not draw them again.
           const head = line.isSealed ? feed.head : null
-          return <TapeRow key={line.nth} top={(from + index) * linePx} {...{ line, head }} />
+          const atMs = line.id === feed.gap?.id ? feed.gap.atMs : null
+          return <TapeRow key={line.nth} top={(from + index) * linePx} {...{ line, head, atMs }} />
         })}
       </ul>
       {count === 0 && <p class="empty">{emptyWords(feed, show, waiting, nowMs)}</p>}
       {!isWall && feed.olderEnd !== null && (
-        <button type="button" class="older" disabled={feed.isReadingHistory} onClick={() => void feed.readOlder()}>
+        <button type="button" class="older" onClick={() => void feed.readOlder()}>
           {feed.isReadingHistory ? 'Reading older lines …' : 'Older lines'}
         </button>
       )}
@@ -255,9 +256,15 @@ function emptyWords(feed: BoardFeed, show: TapeShow, waiting: number, nowMs: num
   return `${tapeTabs[show].empty}${since}`
 }
 
-type RowProps = { readonly line: TapeLine; readonly top: number; readonly head: Head | null }
+type RowProps = {
+  readonly line: TapeLine
+  readonly top: number
+  readonly head: Head | null
+  /** When a gap was found, which has no time of its own. */
+  readonly atMs: number | null
+}
 
-const TapeRow = memo(({ line, top, head }: RowProps) => {
+const TapeRow = memo(({ line, top, head, atMs }: RowProps) => {
   const { content } = line
   const { symbol, type, figure, detail } = lineText(line)
   const value = shortValue(line)
@@ -280,6 +287,7 @@ const TapeRow = memo(({ line, top, head }: RowProps) => {
         <span class="line-row" aria-hidden="true">
           <span class="line-time">
             {'time' in content && formatClock(content.time)}
+            {atMs !== null && formatClock(new Date(atMs).toISOString())}
             <span class="milliseconds">{'time' in content && content.time.slice(19, 23)}</span>
           </span>
           <span class="line-dot" />
