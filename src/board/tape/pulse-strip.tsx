@@ -143,7 +143,7 @@ function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
       </b>
       <span class="wide-word"> pre-confirmed lines</span> sealed
       {retracted > 0 && <span class="wide-word">, {formatCount(retracted)} retracted</span>}
-      {leadMs !== null && <span class="long-word"> · shown {formatDuration(leadMs)} ahead of their block</span>} ›
+      {leadMs !== null && <span class="long-word"> · {formatDuration(leadMs)} ahead of their block</span>} ›
     </>
   )
 }
