@@ -9,6 +9,7 @@ import {
   type IChartApi,
   type ISeriesMarkersPluginApi,
   LineSeries,
+  LineStyle,
   LineType,
   TickMarkType,
   type Time,
@@ -43,6 +44,8 @@ const HEIGHTS = [6, PREMIUM_HEIGHT, 1.5]
 const [LABEL_PX, EDGE_PART] = [24, 0.1]
 /** Room for the names of the prices beside the newest candle. */
 const NAMES_ROOM_PX = 52
+/** Newest bars of a narrow chart that leave no room for words above them. */
+const EDGE_BARS = 12
 /** Least width of a chart whose labels of prices have names. */
 const NAMES_PX = 600
 /** A longer time has labels at full hours; a shorter one every five minutes. */
@@ -87,7 +90,7 @@ export class CandleDrawing {
       ...{ lineType: LineType.WithSteps, lineWidth: 1, priceLineVisible: false, crosshairMarkerVisible: false },
     })
     this.#candles = this.#chart.addSeries(CandlestickSeries, quiet)
-    this.#pool = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false })
+    this.#pool = this.#candles.createPriceLine({ price: 0, lineWidth: 1, lineStyle: LineStyle.Dotted, axisLabelVisible: false })
     this.#premium = this.#chart.addSeries(
       HistogramSeries,
       { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
@@ -157,7 +160,8 @@ export class CandleDrawing {
     this.#marks.setMarkers(
       marks.map(({ time, text }) => ({
         ...at(time),
-        text,
+        // At the edge of a narrow chart the words would be cut.
+        text: this.#isNarrow && time > (times.at(-EDGE_BARS) ?? 0) ? '' : text,
         position: 'aboveBar',
         shape: 'square',
         size: 0.6,
@@ -183,8 +187,8 @@ export class CandleDrawing {
 
   /** Writes the labels of the prices, and the titles of the parts. */
   #label(bars: readonly Bar[], price: string | null, ink: string): void {
-    const options = { price: Number(price ?? 0), axisLabelVisible: price !== null, axisLabelColor: ink }
-    this.#pool.applyOptions({ ...options, title: this.#isNarrow ? '' : 'Price' })
+    const options = { price: Number(price ?? 0), axisLabelVisible: price !== null, lineVisible: price !== null }
+    this.#pool.applyOptions({ ...options, color: ink, axisLabelColor: ink, title: this.#isNarrow ? '' : 'Price' })
     this.#nav.applyOptions({ title: this.#isNarrow ? '' : 'NAV' })
     for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries()) {
       const title = this.#titles[index]
@@ -208,7 +212,7 @@ export class CandleDrawing {
     const room = ((to - from) * part) / (1 - part)
     const perSecond = (to - from) / seconds
     // The first label is at a full hour or so, or at the first candle. Too near to the edge, it would be cut.
-    const unit = seconds > LABELLED_S ? 3_600 : 300
+    const unit = unitOf(seconds)
     const untilLabel = perSecond * ((unit - ((this.#newest - seconds) % unit)) % unit)
     scale.setVisibleLogicalRange({ from: from <= edge ? -edge : from - Math.max(0, edge - untilLabel), to: to + 1 + room })
   }
@@ -243,6 +247,13 @@ export class CandleDrawing {
     return Number(getComputedStyle(this.#element).getPropertyValue('--zoom')) || 1
   }
 
+  /** The time below the chart. The library marks the newest candle too, at a time that is not round: it has no label. */
+  #tickText(seconds: number, type: TickMarkType): string {
+    if (type < TickMarkType.Time) return localTime(seconds)
+    const isRound = !this.#followed?.seconds || seconds % unitOf(this.#followed.seconds) === 0
+    return isRound ? formatClock(isoOf(seconds)).slice(0, 5) : ''
+  }
+
   /** Takes the colours of the page, which may have changed. */
   #paint() {
     const colors = {
@@ -268,8 +279,7 @@ export class CandleDrawing {
       grid: { vertLines: grid, horzLines: grid },
       timeScale: {
         ...{ timeVisible: true, secondsVisible: false, allowBoldLabels: false, borderColor: colors.line },
-        tickMarkFormatter: (time: Time, type: TickMarkType) =>
-          type >= TickMarkType.Time ? formatClock(isoOf(Number(time))).slice(0, 5) : localTime(Number(time)),
+        tickMarkFormatter: (time: Time, type: TickMarkType) => this.#tickText(Number(time), type),
       },
       rightPriceScale: { borderColor: colors.line, entireTextOnly: true },
       crosshair: { mode: CrosshairMode.Normal },
@@ -306,6 +316,8 @@ function newTitle(): HTMLElement {
   title.className = 'pane-title'
   return title
 }
+
+const unitOf = (seconds: number): number => (seconds > LABELLED_S ? 3_600 : 300)
 
 /** A wheel scrolls the page. With Ctrl it zooms the chart, and sideways it moves it. */
 function keepForPage(event: WheelEvent): void {

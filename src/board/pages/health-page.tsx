@@ -63,13 +63,13 @@ const SHOWN_HOURS = 24
 function healthSentence(feed: BoardFeed, nowMs: number): string {
   const trouble = troubleOf(feed, nowMs)
   const { sealed, judged, late, leadMs } = recordOf(feed)
-  const ahead = leadMs === null ? '' : `, half of them ${formatDuration(leadMs)} or more ahead of their block`
+  const ahead = leadMs === null ? '' : `, half of them ${formatDuration(leadMs)} or more before their block`
+  const lateText = late === 0 ? '' : ` ${formatRight(judged, judged + late)} lines came before their block, and the others late.`
   const record =
     judged === 0
       ? 'No pre-confirmed line has been judged yet.'
       : `${formatRight(sealed, judged)} pre-confirmed lines were sealed${ahead}.`
-  const lateText = late === 0 ? '' : ` ${formatCount(late)} more were late.`
-  return `${trouble === null ? 'Healthy' : trouble.text}. ${record}${lateText}`
+  return `${trouble === null ? 'Healthy now' : trouble.text}.${lateText} ${record}`
 }
 
 /** One bar for each of the last hours: sealed lines, late ones, retracted ones, and whether the source was down. */
@@ -87,7 +87,7 @@ function HourBars({ hours }: { readonly hours: readonly HourScore[] }) {
             time={time}
             hour={hours.find(({ hour }) => Date.parse(hour) === time)}
             most={most}
-            isNewest={time === times[0]}
+            hasLabel={isLabelled(time, times[0] ?? time)}
           />
         ))}
       </ol>
@@ -102,21 +102,25 @@ function HourBars({ hours }: { readonly hours: readonly HourScore[] }) {
   )
 }
 
+/** The newest hour has its time below it, and every sixth that is not too near to it. */
+const isLabelled = (time: number, newest: number): boolean =>
+  time === newest || (new Date(time).getHours() % LABELLED_HOURS === 0 && newest - time > (LABELLED_HOURS - 2) * HOUR_MS)
+
 type HourBarProps = {
   readonly time: number
   readonly hour: HourScore | undefined
   readonly most: number
-  readonly isNewest: boolean
+  readonly hasLabel: boolean
 }
 
 /** An hour in which the relay did not run, or that it does not count any more, has a stub. */
-function HourBar({ time, hour, most, isNewest }: HourBarProps) {
+function HourBar({ time, hour, most, hasLabel }: HourBarProps) {
   const clock = formatClock(new Date(time).toISOString()).slice(0, 5)
   const words = hour ? hourWords(hour) : `${clock}: not counted`
   return (
     <li class={hour ? '' : 'none'} title={words} data-down={(hour && hour.seconds.down >= DOWN_MIN_S) || undefined}>
       {hour && <span class="unseen">{words}</span>}
-      {(isNewest || new Date(time).getHours() % LABELLED_HOURS === 0) && <small aria-hidden="true">{clock}</small>}
+      {hasLabel && <small aria-hidden="true">{clock}</small>}
       {hour &&
         (['retracted', 'late', 'sealed'] as const).map((part) => (
           <i key={part} class={part} style={{ height: `${(100 * hour[part]) / most}%` }} />

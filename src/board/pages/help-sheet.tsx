@@ -11,7 +11,7 @@ const signs = [
 const words = [
   ['NAV', 'The reference value of one token in dollars, with its age. Not a price to trade at.'],
   ['held', 'The NAV is older than its limit, or frozen for a corporate action. This is normal while the market is closed.'],
-  ['Price', 'That of the deepest pool on the chain that has one. thin: too little depth to be a price.'],
+  ['Price', 'That in the deepest pool on the chain. thin: too little depth to be a price.'],
   ['Change', 'Since the last close of the market, or since the first trade that the relay has of the day.'],
   [
     'Premium',

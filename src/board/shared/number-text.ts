@@ -24,7 +24,10 @@ export const formatPrice = (text: string | null): string => formatDecimal(text, 
 export const formatAmount = (text: string | null): string => formatDecimal(text, Math.min(4, text?.split('.')[1]?.length ?? 0))
 
 /** Formats an amount of tokens for a column, in which all have their points at the same place: `12,345.6780`, `< 0.0001`. */
-export const formatTokens = (text: string): string => (/^0\.0{4}\d*[1-9]/.test(text) ? '< 0.0001' : formatDecimal(text, 4, false))
+export function formatTokens(text: string): string {
+  if (!/[1-9]/.test(text)) return '0'
+  return /^0\.0{4}/.test(text) ? '< 0.0001' : formatDecimal(text, 4, false)
+}
 
 /** Formats a quantity, which below a thousand keeps what is after its point. */
 export const formatQuantity = (quantity: number): string =>

@@ -12,7 +12,7 @@ type Session = Pick<SessionMessage, 'market' | 'state' | 'ends_at' | 'reason'>
 export function navWords(nav: ReferenceValue, session: Session | null, nowMs: number): string {
   switch (navStateOf(nav)) {
     case 'frozen':
-      return `frozen${nav.updated_at === null ? '' : `, of ${formatMoment(nav.updated_at, nowMs)}`} · corporate action`
+      return `frozen${nav.updated_at === null ? '' : ` at ${formatMoment(nav.updated_at, nowMs)}`} · corporate action`
     case 'stale': {
       const since = nav.updated_at === null ? '' : ` since ${formatMoment(nav.updated_at, nowMs)}`
       const isExplained = session !== null && session.state !== 'open' && session.state !== 'unknown'
@@ -81,6 +81,16 @@ const reasonWords: Readonly<Record<SourceReason | 'no_list' | 'wrong_chain', str
   wrong_chain: 'every endpoint serves another chain',
 }
 export const reasonSentence = (reason: string): string => (reasonWords as Readonly<Record<string, string>>)[reason] ?? reason
+
+const typeNames: Readonly<Record<string, string>> = {
+  multiplier: 'shares per token',
+  token: 'listing',
+  action: 'announcement',
+  venue: 'pool',
+  hole: 'gap',
+}
+/** What a type of message is called on the page. */
+export const typeName = (type: string): string => typeNames[type] ?? type
 
 export type LineStage = 'preconfirmed' | 'sealed' | 'safe' | 'finalized' | 'retracted'
 

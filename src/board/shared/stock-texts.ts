@@ -68,7 +68,7 @@ export function isWithinFee(stock: StockState): boolean {
 export const hasPrice = ({ quote }: StockState): boolean => quote?.price != null
 
 /** While the market is open, a NAV of this age is worth a look, though its feed may publish only after a move. */
-const OLD_NAV_MS = 3_600_000
+export const OLD_NAV_MS = 3_600_000
 
 export const isNavOld = ({ nav, session }: StockState, nowMs: number): boolean =>
   session?.state === 'open' && nav.state === 'fresh' && nav.updated_at !== null && nowMs - Date.parse(nav.updated_at) >= OLD_NAV_MS

@@ -106,8 +106,10 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
   // The name of a holiday is in the title and in the strip.
   const [words, ...why] = navWords(nav, session && { ...session, reason: null }, nowMs).split(' · ')
   const isFresh = navStateOf(nav) === 'fresh'
+  // In an open market a NAV should not be held.
+  const isDoubtful = isNavOld(stock, nowMs) || (nav.state === 'stale' && session?.state === 'open')
   const [state = '', since] = (words ?? '').split(' since')
-  const [word, frozenAt] = state.split(/(?=, of)/)
+  const [word, frozenAt] = state.split(/(?= at )/)
   const ageWords = `${navAgeText(stock, nowMs)} old`
   const freshWords = lostMs === null ? ageWords : `as of ${formatClock(isoOf(lostMs)).slice(0, 5)}`
   const limit = isFresh && `up to ${formatDuration(nav.stale_after_s * 1_000)} old`
@@ -119,7 +121,7 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
       title={title}
       words={
         <>
-          {isFresh ? <span class={isNavOld(stock, nowMs) ? 'attention' : ''}>{freshWords}</span> : word}
+          <span class={isDoubtful ? 'attention' : ''}>{isFresh ? freshWords : word}</span>
           {frozenAt && <span class="time-word">{frozenAt}</span>}
           {since && (
             <>
@@ -161,9 +163,14 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
 /** Shows the direction by a sign and an arrow, for readers who do not see colours. */
 export function BasisCell({ stock, nowMs }: StockProps) {
   const basis = premium(stock)
-  if (!stock.quote || !basis) return <EmptyCell field="basis" words="no premium" />
+  if (!stock.quote || !basis) return <EmptyCell field="basis" words="" />
   const isOld = isNavOld(stock, nowMs)
-  const isNews = stock.session?.state !== 'closed' && !isOld && Math.abs(Number(basis.bps)) >= newsBpsOf(stock)
+  const isNews =
+    basis.kind === 'premium' &&
+    stock.session?.state !== 'closed' &&
+    !isOld &&
+    !isWithinFee(stock) &&
+    Math.abs(Number(basis.bps)) >= newsBpsOf(stock)
   const size = isNews ? Number(basis.bps) : 0
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
   const title = basisWords(basis.kind, stock.quote.venue)
@@ -172,7 +179,7 @@ export function BasisCell({ stock, nowMs }: StockProps) {
       field="basis"
       kind={basis.kind}
       title={title}
-      words={isWithinFee(stock) ? 'within fee' : isOld ? 'of an old NAV' : basisSide(basis)}
+      words={isWithinFee(stock) ? 'within fee' : isOld ? 'NAV is old' : basisSide(basis)}
       look={basis.kind === 'drift' || isOld ? 'held' : side}
     >
       {arrow && (
@@ -188,7 +195,7 @@ export function BasisCell({ stock, nowMs }: StockProps) {
 type DayProps = StockProps & { readonly day: DayFigures }
 
 export function ChangeCell({ stock, day: { change, isRead }, nowMs }: DayProps) {
-  if (change === null) return <EmptyCell field="change" words={noTradesWords(isRead)} />
+  if (change === null) return <EmptyCell field="change" words={isRead ? 'no trades yet' : 'loading'} />
   const text = formatPercent(change.percent)
   const since = formatMoment(new Date(change.sinceMs).toISOString(), nowMs)
   const sinceWords = (
@@ -206,11 +213,8 @@ export function ChangeCell({ stock, day: { change, isRead }, nowMs }: DayProps) 
   )
 }
 
-/** Until the bars are read, it is not known whether there were trades. */
-const noTradesWords = (isRead: boolean): string => (isRead ? 'no trades yet' : 'loading')
-
 export function VolumeCell({ day: { volume, trades, isRead } }: DayProps) {
-  if (trades === 0) return <EmptyCell field="volume" words={noTradesWords(isRead)} />
+  if (trades === 0) return <EmptyCell field="volume" words={isRead ? '' : 'loading'} />
   return (
     <Cell field="volume" words={trades === 1 ? '1 trade' : `${formatCount(trades)} trades`} title={`$${formatCount(volume)}`}>
       {formatMoney(volume)}

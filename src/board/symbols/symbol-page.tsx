@@ -13,7 +13,7 @@ import { BackLink, openPage, PageLink } from '../shared/navigation.tsx'
 import { formatBlock, formatDecimal, formatMoney, formatPrice, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import { relayUrl } from '../shared/page-settings.ts'
 import { ScrollTable, TableHead } from '../shared/scroll-table.tsx'
-import { type LineStage, quoteStateWords, stageWords, venueWords } from '../shared/state-words.ts'
+import { type LineStage, quoteStateWords, stageWords, typeName, venueWords } from '../shared/state-words.ts'
 import { nameOf, pausedText, scheduledText, sharesText, warningsText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
@@ -41,7 +41,7 @@ export function SymbolPage({ stock, feed, order, nowMs, alertState, view }: Page
         {basis && stock.quote
           ? `The ${basis.kind} is that of the deepest pool's price against ${basis.kind === 'drift' ? 'the held NAV' : 'the NAV'}, with ${stock.quote.venue.currency.symbol} taken as 1 USD.`
           : 'Without a NAV or a price there is no premium.'}{' '}
-        Neither is a price that you can count on.
+        Neither is a price to trade at.
       </p>
       <div class="two-parts">
         <Pools stock={stock} />
@@ -207,7 +207,7 @@ function Timeline({ stock, events, nowMs }: StockProps & { readonly events: read
         {past.slice(0, SHOWN).map((update) => (
           <li key={update.id}>
             <time dateTime={update.time}>{formatMoment(update.time, nowMs)}</time>{' '}
-            <b>{update.type === 'multiplier' ? multiplierWords(update) : update.type}</b> {eventWords(update)}
+            <b>{update.type === 'multiplier' ? multiplierWords(update) : typeName(update.type)}</b> {eventWords(update)}
           </li>
         ))}
         {scheduled === null && past.length === 0 && <li class="faint">None on the tape.</li>}
@@ -238,7 +238,8 @@ function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockPr
       'key' in content &&
       !isFolded({ content, ...line }),
   )
-  const dollars = (line: TapeLine) => dollarsOf(line) ?? 0
+  // What was retracted did not happen.
+  const dollars = (line: TapeLine) => (line.retraction ? -1 : (dollarsOf(line) ?? 0))
   const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)
   return (
     <section aria-label="Movements">

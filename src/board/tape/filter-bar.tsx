@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { type BoardFilter, emptyFilter, toggled } from '../shared/board-route.ts'
 import { changeFilter } from '../shared/navigation.tsx'
 import { formatAmount, plainAmount } from '../shared/number-text.ts'
+import { typeName } from '../shared/state-words.ts'
 import { lineTypes } from './tape-lines.ts'
 import { moves } from './tape-tabs.ts'
 
@@ -14,7 +15,7 @@ const SHOWN_CHIPS = 2
 export function FilterChips({ filter, onMore }: Pick<FilterProps, 'filter'> & { readonly onMore: () => void }) {
   const chips: readonly (readonly [text: string, without: Partial<BoardFilter>])[] = [
     ...filter.symbols.map((symbol) => [symbol, { symbols: toggled(filter.symbols, symbol) }] as const),
-    ...filter.types.map((type) => [type, { types: toggled(filter.types, type) }] as const),
+    ...filter.types.map((type) => [typeName(type), { types: toggled(filter.types, type) }] as const),
     ...(filter.minValue === '' ? [] : [[`≥ $${formatAmount(filter.minValue)}`, { minValue: '' }] as const]),
     ...filter.account.map((address) => [`${address.slice(0, 8)}…`, { account: toggled(filter.account, address) }] as const),
   ]
@@ -109,9 +110,9 @@ export function FilterForm({ filter, onChange }: FilterProps) {
             <small class="faint">{name}</small>
             <span>
               {group.map((type) => (
-                <label key={type} class="check">
+                <label key={type} class="check" title={type}>
                   <input type="checkbox" checked={types.includes(type)} onChange={() => set({ types: toggled(types, type) })} />
-                  {type}
+                  {typeName(type)}
                 </label>
               ))}
             </span>

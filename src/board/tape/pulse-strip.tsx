@@ -36,31 +36,34 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
         <b>{phaseWord(feed, source)}</b>
         {isLive && lag !== null && source !== 'down' && (
           <span class={lag >= SLOW_MS ? 'attention' : ''}>
-            · {formatDuration(lag)}
-            <span class="wide-word"> behind</span>
+            · <span class="wide-word">newest block </span>
+            {formatDuration(lag)}
+            <span class="wide-word"> old</span>
           </span>
         )}
       </PageLink>
-      <p class="tagline">{TAGLINE}</p>
       <SessionText feed={feed} nowMs={nowMs} />
-      <PageLink
-        page={{ name: 'health' }}
-        class="strip-score"
-        title={`In the last ${status?.score?.length ?? 0} h: how many of the facts that were published before their block were sealed as they were published`}
-      >
-        <ScoreText feed={feed} />
-      </PageLink>
-      <p class={`trouble ${trouble?.level ?? ''}`} role="status">
-        {trouble && <span>{trouble.text}</span>}
-        {trouble && (trouble.page || feed.failure === null) && (
-          <PageLink page={trouble.page ?? { name: 'health' }}>{trouble.action ?? 'Health'} ›</PageLink>
-        )}
-        {trouble?.dismiss && (
-          <button type="button" onClick={trouble.dismiss}>
-            Dismiss
-          </button>
-        )}
-      </p>
+      <div class="strip-line">
+        <p class="tagline">{TAGLINE}</p>
+        <p class={`trouble ${trouble?.level ?? ''}`} role="status">
+          {trouble && <span>{trouble.text}</span>}
+          {trouble && (trouble.page || feed.failure === null) && (
+            <PageLink page={trouble.page ?? { name: 'health' }}>{trouble.action ?? 'Health'} ›</PageLink>
+          )}
+          {trouble?.dismiss && (
+            <button type="button" onClick={trouble.dismiss}>
+              Dismiss
+            </button>
+          )}
+        </p>
+        <PageLink
+          page={{ name: 'health' }}
+          class="strip-score"
+          title={`In the last ${status?.score?.length ?? 0} h: how many of the facts that were published before their block were sealed as they were published`}
+        >
+          <ScoreText feed={feed} />
+        </PageLink>
+      </div>
     </>
   )
 }
@@ -142,8 +145,12 @@ function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
         <span class={isShare ? 'wide-word' : ''}> of {of}</span>
       </b>
       <span class="wide-word"> pre-confirmed lines</span> sealed
-      {retracted > 0 && <span class="wide-word">, {formatCount(retracted)} retracted</span>}
-      {leadMs !== null && <span class="long-word"> · {formatDuration(leadMs)} ahead of their block</span>} ›
+      {retracted > 0 && (
+        <span class="wide-word">
+          , <span class="bad">{formatCount(retracted)} retracted</span>
+        </span>
+      )}
+      {leadMs !== null && <span class="long-word"> · seen {formatDuration(leadMs)} before the block</span>} ›
     </>
   )
 }
@@ -240,11 +247,11 @@ function unreliableText(lines: readonly TapeLine[]): string | null {
     .filter(({ content, isSealed, retraction }) => 'ingest' in content && (isSealed || retraction))
   if (facts.length < FACTS_MIN) return null
   const shareWith = (isOne: (line: TapeLine) => boolean) => {
-    const share = facts.filter(isOne).length / facts.length
-    return share >= SHARE_MIN ? `${Math.round(share * 100)} %` : null
+    const count = facts.filter(isOne).length
+    return count / facts.length >= SHARE_MIN ? formatCount(count) : null
   }
   const retracted = shareWith(({ retraction }) => retraction !== null)
   const late = shareWith(({ content }) => 'ingest' in content && content.late && content.ingest.source !== 'backfill')
   const parts = [retracted && `${retracted} were retracted`, late && `${late} were late`].filter(Boolean)
-  return parts.length === 0 ? null : `Unreliable source: of the last ${facts.length} lines ${parts.join(' and ')}`
+  return parts.length === 0 ? null : `Unreliable source: of the newest ${facts.length} lines ${parts.join(' and ')}`
 }

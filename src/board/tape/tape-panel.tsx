@@ -250,7 +250,7 @@ function useHold(lines: readonly TapeLine[], isHeld: boolean): readonly TapeLine
 function emptyWords(feed: BoardFeed, show: TapeShow, waiting: number, nowMs: number): string {
   const last = feed.lastUpdates.get('*')
   if (waiting > 0) return 'The page had to drop the lines shown here, because many newer ones arrived. Resume to see the newest.'
-  if (feed.failure !== null) return 'No lines.'
+  if (feed.failure !== null) return feed.needsKey ? 'Waiting for a key.' : 'Nothing is streamed.'
   if (feed.state?.phase !== 'live') return 'Connecting …'
   const since = last === undefined ? '' : ` The last message arrived ${formatAge(nowMs - Date.parse(last))} ago.`
   return `${tapeTabs[show].empty}${since}`
@@ -287,7 +287,6 @@ const TapeRow = memo(({ line, top, head, atMs }: RowProps) => {
         <span class="line-row" aria-hidden="true">
           <span class="line-time">
             {'time' in content && formatClock(content.time)}
-            {atMs !== null && formatClock(new Date(atMs).toISOString())}
             <span class="milliseconds">{'time' in content && content.time.slice(19, 23)}</span>
           </span>
           <span class="line-dot" />
@@ -302,6 +301,7 @@ const TapeRow = memo(({ line, top, head, atMs }: RowProps) => {
             {isLate && stage !== 'retracted' && <LateClock />}
             {remark !== null && <span class="attention">{`${remark}${detail && ' · '}`}</span>}
             {detail}
+            {atMs !== null && `, noticed at ${formatClock(new Date(atMs).toISOString())}`}
           </span>
           <span class="line-figure">{shortFigure(line)}</span>
         </span>

@@ -1,15 +1,16 @@
-import type { Head } from '../../sdk/client/index.ts'
+import type { Head, Source, SourceReason } from '../../sdk/client/index.ts'
 import { formatAmount, formatBps, formatDecimal, formatTokens, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import {
   type LineStage,
   reasonSentence,
   sessionWords,
-  sourceNames,
+  sourceWords,
   stageByHead,
   stageWords,
+  typeName,
   venueNames,
 } from '../shared/state-words.ts'
-import { shortMultiplier } from '../shared/stock-texts.ts'
+import { OLD_NAV_MS, shortMultiplier } from '../shared/stock-texts.ts'
 import { formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 
@@ -23,7 +24,7 @@ export type LineText = {
 }
 
 export function lineText({ content }: TapeLine): LineText {
-  const base = { symbol: 'symbol' in content ? content.symbol : '', type: content.type, figure: '', value: '' }
+  const base = { symbol: 'symbol' in content ? content.symbol : '', type: typeName(content.type), figure: '', value: '' }
   switch (content.type) {
     case 'transfer':
     case 'mint':
@@ -33,7 +34,7 @@ export function lineText({ content }: TapeLine): LineText {
     case 'trade': {
       const { side, price, venue, basis_bps } = content
       const at = price === null ? '' : `at ${formatDecimal(price, 2)}`
-      const against = basis_bps === null ? '' : `${formatBps(basis_bps)} bps`
+      const against = basis_bps === null ? '' : `${formatBps(basis_bps)} bps${againstWords(content)}`
       const value = `${formatDecimal(content.currency_amount, 2)} ${venue.currency.symbol}`
       const detail = [at, against, venueNames[venue.kind]].filter(Boolean).join(' · ')
       return { ...base, type: side ?? 'swap', figure: amountText(content), value, detail }
@@ -77,12 +78,23 @@ export function lineText({ content }: TapeLine): LineText {
     case 'hole':
       return { ...base, detail: `blocks ${content.blocks.first}–${content.blocks.last} could not be read: ${content.reason}` }
     case 'status':
-      return { ...base, detail: [sourceNames[content.source], reasonSentence(content.reason)].filter(Boolean).join(' · ') }
+      return { ...base, type: `source ${sourceStates[content.source]}`, detail: statusWords(content) }
     case 'session':
       return { ...base, detail: `${content.market}: ${sessionWords(content)}` }
     case 'gap':
       return { ...base, detail: gapWords[content.reason] }
   }
+}
+
+const sourceStates: Readonly<Record<Source, string>> = { pendingLogs: 'live', poll: 'slow', sealed: 'late', down: 'down' }
+
+const statusWords = ({ source, reason }: { readonly source: Source; readonly reason: SourceReason }): string =>
+  reasonSentence(reason) || sourceWords[source]
+
+/** What a reader must know of the NAV against which a trade is measured. */
+function againstWords({ basis, nav }: Extract<TapeLine['content'], { type: 'trade' }>): string {
+  if (basis === 'drift') return ' drift'
+  return nav.age_s !== null && nav.age_s * 1_000 >= OLD_NAV_MS ? ', old NAV' : ''
 }
 
 type LaterMultiplier = Extract<TapeLine['content'], { type: 'multiplier' }> & { readonly effective_at: string }
@@ -197,6 +209,7 @@ export function tintOf({ content, retraction }: TapeLine): 'attention' | 'bad' |
   // A token that is listed tells its first multiplier, which is no event.
   if (content.type === 'multiplier' && content.previous === null) return null
   if (content.type === 'pause' && content.change === 'unpaused') return null
+  if (content.type === 'status') return content.source === 'down' ? 'bad' : content.source === 'pendingLogs' ? null : 'attention'
   const isDelisted = content.type === 'token' && content.change === 'delisted'
   return isDelisted || ['seize', 'multiplier', 'pause', 'gap', 'hole'].includes(type) ? 'attention' : null
 }

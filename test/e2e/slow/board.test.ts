@@ -401,7 +401,7 @@ describe('the pages', () => {
     await page.keyboard.press('Escape')
     await sheet.waitFor({ state: 'detached' })
     // What has no key has a sheet too, also from a link.
-    const status = await page.locator('[data-line]', { hasText: 'Before the block' }).first().getAttribute('data-line')
+    const status = await page.locator('[data-line]', { hasText: 'the node pushes each line' }).first().getAttribute('data-line')
     await page.goto(`${stack.relay.url}/#/fact/${status}`)
     await page.reload()
     await sheet.getByText('"source": "pendingLogs"').waitFor()

@@ -39,7 +39,7 @@ describe('a number', () => {
     [formatTokens('0.01234'), '0.0123'],
     [formatTokens('0.00001'), '< 0.0001'],
     [formatTokens('7'), '7.0000'],
-    [formatTokens('0'), '0.0000'],
+    [formatTokens('0'), '0'],
     [formatPercent(1.234), '+1.23 %'],
     [formatPercent(-0.5), '−0.50 %'],
     [formatPercent(-0.001), '0.00 %'],
@@ -153,7 +153,7 @@ describe('a NAV', () => {
     ],
     [{ ...nav, state: 'stale' }, { ...closed, state: 'open' }, 'stale', 'held since Fri 20:00 · older than 26 h'],
     [{ ...nav, state: 'stale' }, null, 'stale', 'held since Fri 20:00 · older than 26 h'],
-    [{ ...nav, frozen: true }, closed, 'frozen', 'frozen, of Fri 20:00 · corporate action'],
+    [{ ...nav, frozen: true }, closed, 'frozen', 'frozen at Fri 20:00 · corporate action'],
     [{ ...nav, price: null, updated_at: null, state: 'missing', frozen: true }, closed, 'missing', 'missing'],
     [{ ...nav, price: null, state: 'invalid' }, closed, 'invalid', 'invalid'],
   ] as const)('says how far it can be trusted: %o in %o', (value, session, state, words) => {

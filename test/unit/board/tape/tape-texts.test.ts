@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { TapeLine } from '../../../../src/board/tape/tape-lines.ts'
-import { dollarsOf, lineSentence, lineText, shortValue } from '../../../../src/board/tape/tape-texts.ts'
+import { dollarsOf, lineSentence, lineText, shortValue, tintOf } from '../../../../src/board/tape/tape-texts.ts'
 
 const block = { number: 7, hash: null, timestamp: null }
 const fact = { symbol: 'AAPLc', address: '0xa', key: '7-0xb-1', stage: 'preconfirmed', late: false, block }
@@ -10,7 +10,7 @@ const transfer = {
 }
 const trade = {
   ...{ ...fact, type: 'trade', side: 'buy', raw: '125000000', amount: '1.25', shares: '1.25', currency_amount: '410.2' },
-  ...{ price: '328.16', reference_value: '410', basis_bps: '4.24', basis: 'premium' },
+  ...{ price: '328.16', reference_value: '410', basis_bps: '4.24', basis: 'premium', nav: { age_s: 39 } },
   venue: { kind: 'uniswap_v3', currency: { symbol: 'USDC' } },
 }
 const split = { ...fact, type: 'multiplier', phase: 'effective', previous: '1', multiplier: '4', effective_at: null }
@@ -68,4 +68,22 @@ it.each([
 ])('a record that is %o is told as %o', (fields, words) => {
   const { type, detail } = lineText(line({ ...fact, type: 'token', ...fields }))
   expect([type, detail]).toEqual(words)
+})
+
+it.each([
+  [{}, 'at 328.16 · +4.2 bps · v3'],
+  [{ nav: { age_s: 3_600 } }, 'at 328.16 · +4.2 bps, old NAV · v3'],
+  [{ basis: 'drift', nav: { age_s: 90_000 } }, 'at 328.16 · +4.2 bps drift · v3'],
+])('a trade with %o says against which NAV it is measured', (fields, detail) => {
+  expect(lineText(line({ ...trade, ...fields })).detail).toBe(detail)
+})
+
+it.each([
+  [{ source: 'down', reason: 'unreachable' }, 'source down: no endpoint answers', 'bad'],
+  [{ source: 'poll', reason: 'silent' }, 'source slow: the subscription went silent', 'attention'],
+  [{ source: 'pendingLogs', reason: 'ok' }, 'source live: the node pushes each line before its block', null],
+])('the status %o is told and tinted', (fields, words, tint) => {
+  const status = line({ ...fact, type: 'status', symbol: '*', ...fields })
+  const { type, detail } = lineText(status)
+  expect([`${type}: ${detail}`, tintOf(status)]).toEqual([words, tint])
 })
