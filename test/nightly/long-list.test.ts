@@ -7,7 +7,7 @@ import type { LongListCommand, LongListReply } from './long-list-process.ts'
 import { imageFlags, openWorker } from './monitored-relay.ts'
 
 /** As many as fit into the 8 MiB of a list, and enough for a long refresh. */
-const RECORDS = isNightly ? 36_000 : 25_000
+const RECORDS = isNightly ? 36_000 : 15_000
 const LOOP_BOUND_MS = 50
 const REFRESH_MS = 5_000
 /** A virtual machine may count time that it did not get, so what two of three relays take is what counts. */

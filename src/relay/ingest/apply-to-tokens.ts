@@ -29,13 +29,15 @@ export function applyList(state: IngestState, { tokens }: PolledList, moment: Mo
 
 /** Changes the tokens that no part of a list contains. `order` are the addresses of all of its parts. */
 export function endList(state: IngestState, order: readonly Hex[], partial: boolean, moment: Moment): readonly Draft[] {
-  const listed = new Set(order)
-  const missing = listedAddresses(state.tokens).filter((address) => !listed.has(address))
+  const known = listedAddresses(state.tokens)
+  // All of the list are known by now, so that an equal number means that none is missing.
+  const listed = known.length === order.length ? null : new Set(order)
+  const missing = listed === null ? [] : known.filter((address) => !listed.has(address))
   const delisted = partial ? [] : applyChanges(state, delist(state.tokens, missing, moment))
   state.listReadAt = moment.at
   // Tokens that the list omits, but that still count as listed, are last in the order.
-  const known = partial && missing.length > 0 ? [...order, ...missing] : order
-  if (!state.listOrder || !isSameList(state.listOrder, known)) state.listOrder = known
+  const all = partial && missing.length > 0 ? [...order, ...missing] : order
+  if (!state.listOrder || !isSameList(state.listOrder, all)) state.listOrder = all
   return [...delisted, ...applyChanges(state, refreshNavs(state.tokens, missing, moment))]
 }
 
