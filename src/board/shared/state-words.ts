@@ -89,7 +89,7 @@ const typeNames: Readonly<Record<string, string>> = {
   venue: 'pool',
   hole: 'gap',
 }
-/** What a type of message is called on the page. */
+/** The name of a type of message on the page. */
 export const typeName = (type: string): string => typeNames[type] ?? type
 
 export type LineStage = 'preconfirmed' | 'sealed' | 'safe' | 'finalized' | 'retracted'

@@ -238,7 +238,7 @@ function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockPr
       'key' in content &&
       !isFolded({ content, ...line }),
   )
-  // What was retracted did not happen.
+  // A retracted line did not happen.
   const dollars = (line: TapeLine) => (line.retraction ? -1 : (dollarsOf(line) ?? 0))
   const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)
   return (

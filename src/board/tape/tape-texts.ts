@@ -91,7 +91,7 @@ const sourceStates: Readonly<Record<Source, string>> = { pendingLogs: 'live', po
 const statusWords = ({ source, reason }: { readonly source: Source; readonly reason: SourceReason }): string =>
   reasonSentence(reason) || sourceWords[source]
 
-/** What a reader must know of the NAV against which a trade is measured. */
+/** Warns of a NAV that says little about the trade that is measured against it. */
 function againstWords({ basis, nav }: Extract<TapeLine['content'], { type: 'trade' }>): string {
   if (basis === 'drift') return ' drift'
   return nav.age_s !== null && nav.age_s * 1_000 >= OLD_NAV_MS ? ', old NAV' : ''
