@@ -312,7 +312,7 @@ describe('outside text', () => {
     await waitForPendingLogs(page)
     devnet.issuer.announce({ symbol: 'AAPLc', id: hostile.slice(0, 60), description: hostile, uri: 'javascript:globalThis.ran=1' })
     devnet.makeFlashblock()
-    const line = page.locator('[data-line]', { hasText: 'action' })
+    const line = page.locator('[data-line]', { hasText: 'announcement' })
     await line.locator('button').click()
     await page.getByRole('dialog').locator('li').first().waitFor()
     for (const path of ['#/AAPLc', '#/source', `#/play?symbols=AAPLc`, '#/?layout=tiles', `#/${encodeURIComponent(hostile)}`]) {
@@ -342,7 +342,7 @@ describe('outside text', () => {
     expect(await page.locator('[data-symbol="TSLAc"] [data-field="warnings"]').count()).toBe(0)
     devnet.issuer.announce({ symbol: 'AAPLc', id: 'one', description: 'split \u202e2:1\u202c', uri: '' })
     devnet.makeFlashblock()
-    await page.locator('[data-line]', { hasText: 'action' }).locator('button').click()
+    await page.locator('[data-line]', { hasText: 'announcement' }).locator('button').click()
     await page.getByText('Raw action message').click()
     await page.getByRole('dialog').locator('pre', { hasText: 'split \\u202e2:1' }).waitFor()
     await expectNoDirection(page)
