@@ -23,7 +23,7 @@ const AT_ONCE = 2
 /** Limit of a state with all its pictures, and of each wait in it. */
 const [STATE_LIMIT_MS, WAIT_LIMIT_MS] = [60_000, 30_000]
 /** Time in which a page draws what it has, and time between two looks at the relay. */
-const [SETTLE_MS, CHECK_MS] = [700, 200]
+const [SETTLE_MS, CHECK_MS] = [1_500, 200]
 
 const looks = {
   light: { colorScheme: 'light' },

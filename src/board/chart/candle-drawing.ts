@@ -9,7 +9,6 @@ import {
   type IChartApi,
   type ISeriesMarkersPluginApi,
   LineSeries,
-  LineStyle,
   LineType,
   TickMarkType,
   type Time,
@@ -42,8 +41,10 @@ const HEIGHTS = [6, PREMIUM_HEIGHT, 1.5]
 
 /** Room for half a label at the edges of the time, and the largest part of the width for it. */
 const [LABEL_PX, EDGE_PART] = [24, 0.1]
-/** Room for the names of the prices beside the newest candle. */
-const NAMES_ROOM_PX = 52
+/** Room for the names of the prices beside the newest candle, in a narrow chart for that of the NAV. */
+const [NAMES_ROOM_PX, NARROW_ROOM_PX, NARROWEST_PX] = [52, 36, 200]
+/** Height of a label. */
+const TAG_PX = 18
 /** Newest bars of a narrow chart that leave no room for words above them. */
 const EDGE_BARS = 12
 /** Least width of a chart whose labels of prices have names. */
@@ -90,7 +91,7 @@ export class CandleDrawing {
       ...{ lineType: LineType.WithSteps, lineWidth: 1, priceLineVisible: false, crosshairMarkerVisible: false },
     })
     this.#candles = this.#chart.addSeries(CandlestickSeries, quiet)
-    this.#pool = this.#candles.createPriceLine({ price: 0, lineWidth: 1, lineStyle: LineStyle.Dotted, axisLabelVisible: false })
+    this.#pool = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false })
     this.#premium = this.#chart.addSeries(
       HistogramSeries,
       { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
@@ -124,12 +125,12 @@ export class CandleDrawing {
           : { ...at(timeOf(bar)), open: Number(bar.open), high: Number(bar.high), low: Number(bar.low), close: Number(bar.close) },
       ),
     )
-    this.#label(bars, price, colors.ink)
     this.#nav.setData(
       navs.flatMap(({ time, value, isHeld }) =>
         time < (times[0] ?? 0) ? [] : [{ ...at(time), value, color: isHeld ? colors.soft : colors.nav }],
       ),
     )
+    this.#label(bars, price, colors.ink)
     this.#shade.setData(
       times.map((time) => {
         const shade = shades.get(time)
@@ -187,9 +188,9 @@ export class CandleDrawing {
 
   /** Writes the labels of the prices, and the titles of the parts. */
   #label(bars: readonly Bar[], price: string | null, ink: string): void {
-    const options = { price: Number(price ?? 0), axisLabelVisible: price !== null, lineVisible: price !== null }
-    this.#pool.applyOptions({ ...options, color: ink, axisLabelColor: ink, title: this.#isNarrow ? '' : 'Price' })
-    this.#nav.applyOptions({ title: this.#isNarrow ? '' : 'NAV' })
+    const options = { price: Number(price ?? 0), axisLabelVisible: price !== null }
+    this.#pool.applyOptions({ ...options, axisLabelColor: ink, title: this.#isNarrow ? '' : 'Price' })
+    this.#nav.applyOptions({ title: 'NAV', lastValueVisible: !this.#isCovered(price) })
     for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries()) {
       const title = this.#titles[index]
       if (!title) continue
@@ -208,7 +209,7 @@ export class CandleDrawing {
     const indexOf = (time: number) => scale.timeToIndex(time as UTCTimestamp, true) ?? 0
     const [from, to] = [indexOf(this.#newest - seconds), indexOf(this.#newest)]
     const edge = (to - from) * Math.min(EDGE_PART, LABEL_PX / Math.max(1, scale.width()))
-    const part = this.#isNarrow ? 0 : NAMES_ROOM_PX / Math.max(NAMES_PX, scale.width())
+    const part = (this.#isNarrow ? NARROW_ROOM_PX : NAMES_ROOM_PX) / Math.max(NARROWEST_PX, scale.width())
     const room = ((to - from) * part) / (1 - part)
     const perSecond = (to - from) / seconds
     // The first label is at a full hour or so, or at the first candle. Too near to the edge, it would be cut.
@@ -236,6 +237,14 @@ export class CandleDrawing {
 
   close(): void {
     this.#chart.remove()
+  }
+
+  /** Whether the label of the NAV would push that of this price from its place. The words above the chart have both. */
+  #isCovered(price: string | null): boolean {
+    const nav = this.#nav.data().at(-1)
+    if (price === null || !nav || !('value' in nav)) return false
+    const [one, other] = [this.#candles.priceToCoordinate(Number(price)), this.#candles.priceToCoordinate(nav.value)]
+    return one !== null && other !== null && Math.abs(one - other) < TAG_PX * this.#zoom
   }
 
   /** Whether it has no room for the names of the prices. */

@@ -208,6 +208,7 @@ export class BoardFeed {
       this.gap = { id: item.id, atMs: this.clock.nowMs() }
       return
     }
+    if (item.type === 'token' && typeof item.before?.symbol === 'string') this.day.rename(item.before.symbol, item.symbol)
     this.clock.observe(item.time)
     this.lastUpdates.set('*', item.time)
     if (concernsToken(item)) this.lastUpdates.set(item.address, item.time)

@@ -37,7 +37,7 @@ export class DayBars {
   #version = 0
   readonly #hours = new Map<string, Map<string, Bar>>()
   /** The prices at the last close of the market. */
-  #closed: { readonly at: string; readonly prices: ReadonlyMap<string, number> } | null = null
+  #closed: { readonly at: string; readonly prices: Map<string, number> } | null = null
   isRead = false
   /** Start of the oldest bar of the last reading of the whole day. */
   #oldest: string | null = null
@@ -73,6 +73,16 @@ export class DayBars {
       this.#closed = { at: closedAt, prices: new Map(oldestFirst.map(({ symbol, close }) => [symbol, Number(close)])) }
     }
     this.isRead = true
+    this.#version += 1
+  }
+
+  /** Keeps what is known of a token whose symbol changes. */
+  rename(before: string, symbol: string): void {
+    const hours = this.#hours.get(before)
+    if (hours) this.#hours.set(symbol, hours)
+    this.#hours.delete(before)
+    const closed = this.#closed?.prices.get(before)
+    if (closed !== undefined) this.#closed?.prices.set(symbol, closed)
     this.#version += 1
   }
 

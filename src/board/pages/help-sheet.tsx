@@ -10,8 +10,8 @@ const signs = [
 
 const words = [
   ['NAV', 'The reference value of one token in dollars, with its age. Not a price to trade at.'],
-  ['held', 'The NAV is older than its limit, or frozen for a corporate action. This is normal while the market is closed.'],
-  ['Price', 'That in the deepest pool on the chain. thin: too little depth to be a price.'],
+  ['Held', 'The NAV is older than its limit, or frozen for a corporate action. This is normal while the market is closed.'],
+  ['Price', 'Price in the deepest pool on the chain. Thin: too little depth for a price.'],
   ['Change', 'Since the last close of the market, or since the first trade that the relay has of the day.'],
   [
     'Premium',
@@ -19,10 +19,10 @@ const words = [
   ],
   ['Shares per token', 'A split or a dividend changes it. The NAV is of one token, so it already includes it.'],
   ['Volume', 'Dollars of the trades of the last 24 hours, as the relay adds them up: the same for every reader.'],
-  ['late', 'First published when its block was already sealed: the relay did not see it before.'],
+  ['Late', 'First published when its block was already sealed: the relay did not see it before.'],
   ['≈', 'Rounded, or valued at the NAV. A trade has the currency that was paid for it.'],
-  ['dashes', 'Under a NAV that is frozen for a corporate action.'],
-  ['off NAV', 'A trade 500 basis points or more away from the NAV.'],
+  ['Dashes', 'Under a NAV that is frozen for a corporate action.'],
+  ['Off NAV', 'A trade 500 basis points or more away from the NAV.'],
   ['–', 'Not known. It is never shown as 0.'],
 ] as const
 

@@ -28,7 +28,7 @@ const isoOf = (ms: number): string => new Date(ms).toISOString()
 export type StockProps = { readonly stock: StockState; readonly nowMs: number }
 
 /** A row has no room for these words, which its title has. */
-const PER_TOKEN = ' per token'
+const [PER_TOKEN, SHORT_PER_TOKEN] = [' per token', ' / token']
 
 export function NameCell({ stock, nowMs }: StockProps) {
   const scheduled = scheduledText(stock, nowMs)
@@ -48,11 +48,11 @@ export function NameCell({ stock, nowMs }: StockProps) {
       <span class="second" title={notices.join(', ')}>
         {notices.length === 0 && stock.multiplier !== '1' && (
           <span data-field="multiplier" title={`${stock.multiplier ?? UNKNOWN} shares per token`}>
-            {sharesText(stock).replace(PER_TOKEN, '')}
+            {sharesText(stock).replace(PER_TOKEN, SHORT_PER_TOKEN)}
           </span>
         )}
         {warnings !== null && <Attention field="warnings" words={warnings} />}
-        {scheduled !== null && <Attention words={`→ ${scheduled.replace(PER_TOKEN, '')}`} />}
+        {scheduled !== null && <Attention words={`→ ${scheduled.replace(PER_TOKEN, SHORT_PER_TOKEN)}`} />}
         {paused !== null && <Attention field="paused" words={paused} />}
       </span>
     </>
@@ -94,11 +94,15 @@ const Cell = ({ field, children, words, look = '', title, state, kind }: CellPro
   </span>
 )
 
-const EmptyCell = ({ field, words }: Pick<CellProps, 'field' | 'words'>) => (
-  <Cell field={field} words={words} look="faint">
-    {UNKNOWN}
-  </Cell>
-)
+/** A cell without a number; without words it waits for one. */
+const EmptyCell = ({ field, words }: { readonly field: string; readonly words: string | null }) =>
+  words === null ? (
+    <span class="cell awaited" data-field={field} />
+  ) : (
+    <Cell field={field} words={words} look="faint">
+      {UNKNOWN}
+    </Cell>
+  )
 
 /** While the connection is broken, a NAV is as it was when it broke. */
 export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, 'lostMs'>) {
@@ -180,7 +184,7 @@ export function BasisCell({ stock, nowMs }: StockProps) {
       kind={basis.kind}
       title={title}
       words={isWithinFee(stock) ? 'within fee' : isOld ? 'NAV is old' : basisSide(basis)}
-      look={basis.kind === 'drift' || isOld ? 'held' : side}
+      look={basis.kind === 'drift' || isOld || isWithinFee(stock) ? 'held' : side}
     >
       {arrow && (
         <i class="arrow" aria-hidden="true">
@@ -195,7 +199,7 @@ export function BasisCell({ stock, nowMs }: StockProps) {
 type DayProps = StockProps & { readonly day: DayFigures }
 
 export function ChangeCell({ stock, day: { change, isRead }, nowMs }: DayProps) {
-  if (change === null) return <EmptyCell field="change" words={isRead ? 'no trades yet' : 'loading'} />
+  if (change === null) return <EmptyCell field="change" words={isRead ? 'no trades yet' : null} />
   const text = formatPercent(change.percent)
   const since = formatMoment(new Date(change.sinceMs).toISOString(), nowMs)
   const sinceWords = (
@@ -214,7 +218,7 @@ export function ChangeCell({ stock, day: { change, isRead }, nowMs }: DayProps) 
 }
 
 export function VolumeCell({ day: { volume, trades, isRead } }: DayProps) {
-  if (trades === 0) return <EmptyCell field="volume" words={isRead ? '' : 'loading'} />
+  if (trades === 0) return <EmptyCell field="volume" words={isRead ? '' : null} />
   return (
     <Cell field="volume" words={trades === 1 ? '1 trade' : `${formatCount(trades)} trades`} title={`$${formatCount(volume)}`}>
       {formatMoney(volume)}

@@ -13,7 +13,7 @@ import { stageWords } from '../shared/state-words.ts'
 import { formatTapeTime } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import type { TapeLine } from './tape-lines.ts'
-import { gapWords, lineRemark, lineText, ZERO_ADDRESS } from './tape-texts.ts'
+import { gapWords, isMissing, lineRemark, lineText, ZERO_ADDRESS } from './tape-texts.ts'
 
 type FactSheetProps = {
   readonly id: string
@@ -58,8 +58,8 @@ type ShellProps = Pick<ComponentProps<typeof Sheet>, 'onClose' | 'onKey' | 'tool
 
 function GapSheet({ gap, shell }: { readonly gap: Gap; readonly shell: ShellProps }) {
   return (
-    <Sheet title="Messages are missing" {...shell}>
-      <p>{gapWords[gap.reason]}</p>
+    <Sheet title={`Messages ${isMissing(gap.reason) ? 'are' : 'may be'} missing`} {...shell}>
+      <p>Why: {gapWords[gap.reason]}.</p>
       <p class="key">
         after {gap.after ?? 'an unknown position'}, up to {gap.through}
       </p>

@@ -7,7 +7,7 @@ import { formatCount, formatRight } from '../shared/number-text.ts'
 import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment, zoneName } from '../shared/time-text.ts'
 import type { TapeLine, TapeLines } from './tape-lines.ts'
-import { gapWords } from './tape-texts.ts'
+import { isMissing } from './tape-texts.ts'
 
 type StripProps = { readonly feed: BoardFeed; readonly nowMs: number; readonly alertState: AlertState }
 
@@ -33,12 +33,14 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
         title={source === null ? undefined : sourceWords[source]}
       >
         <span class="pulse-dot" aria-hidden="true" />
-        <b>{phaseWord(feed, source)}</b>
+        <b>{isLive && source === 'pendingLogs' && trouble?.word ? trouble.word : phaseWord(feed, source)}</b>
         {isLive && lag !== null && source !== 'down' && (
           <span class={lag >= SLOW_MS ? 'attention' : ''}>
             · <span class="wide-word">newest block </span>
-            {formatDuration(lag)}
-            <span class="wide-word"> old</span>
+            <span class="pulse-age">
+              {formatDuration(lag)}
+              <span class="wide-word"> old</span>
+            </span>
           </span>
         )}
       </PageLink>
@@ -144,12 +146,10 @@ function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
         {right}
         <span class={isShare ? 'wide-word' : ''}> of {of}</span>
       </b>
-      <span class="wide-word"> pre-confirmed lines</span> sealed
-      {retracted > 0 && (
-        <span class="wide-word">
-          , <span class="bad">{formatCount(retracted)} retracted</span>
-        </span>
-      )}
+      <span class="wide-word"> pre-confirmed lines</span>
+      {/* A phone has no room for both words. */}
+      <span class={retracted > 0 ? 'wide-word' : ''}> sealed</span>
+      {retracted > 0 && <span class="bad">, {formatCount(retracted)} retracted</span>}
       {leadMs !== null && <span class="long-word"> · seen {formatDuration(leadMs)} before the block</span>} ›
     </>
   )
@@ -158,6 +158,8 @@ function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
 type Trouble = {
   readonly level: 'bad' | 'fair'
   readonly text: string
+  /** The state of the feed in a word, in place of `Live`. */
+  readonly word?: string
   /** Page that says more, if it is not the one about the source, and the words that lead there. */
   readonly page?: BoardRoute['page']
   readonly action?: string
@@ -185,7 +187,7 @@ function connectionTrouble({ state, status, failure, needsKey, interruptions, op
   if (state?.phase === 'live')
     return book.all().length > 0 || filter.symbols.length > 0
       ? null
-      : { level: 'fair', text: 'The token list is empty: no token is followed now' }
+      : { level: 'fair', text: 'The token list is empty: no token is followed now', word: 'No tokens' }
   if (state?.error && state.attempts > 1 && !(state.error instanceof ConnectionError))
     return { level: 'bad', text: `There is no stream yet, and the page tries again: ${state.error.message}` }
   const silentMs = Date.now() - openedMs
@@ -210,7 +212,7 @@ function gapTrouble(feed: BoardFeed, nowMs: number): Trouble | null {
   if (feed.gap === null) return null
   const { id, atMs } = feed.gap
   const content = feed.lines.find(id)?.content
-  const isSure = content?.type !== 'gap' || !gapWords[content.reason].includes('may be')
+  const isSure = content?.type !== 'gap' || isMissing(content.reason)
   const moment = formatMoment(new Date(atMs).toISOString(), nowMs)
   const text = `Messages ${isSure ? 'are' : 'may be'} missing at ${moment}`
   return { level: 'fair', text, page: { name: 'fact', key: id }, action: 'Show the gap', dismiss: () => feed.dismissGap() }
@@ -231,8 +233,9 @@ function factTrouble({ state, lines }: BoardFeed): Trouble | null {
   const rejected = (state?.rejected ?? []).map(
     ({ symbol, suggest }) => `No symbol “${symbol}”${suggest.length > 0 ? `, but ${suggest.join(', ')}` : ''}`,
   )
-  const text = rejected.length > 0 ? rejected.join('; ') : unreliableText(lines.all)
-  return text === null ? null : { level: 'fair', text }
+  if (rejected.length > 0) return { level: 'fair', text: rejected.join('; ') }
+  const text = unreliableText(lines.all)
+  return text === null ? null : { level: 'fair', text, word: 'Unreliable' }
 }
 
 /** Limit on the newest lines by which the source is judged. */

@@ -10,6 +10,7 @@ import { formatCount } from '../shared/number-text.ts'
 import { keep, kept } from '../shared/page-settings.ts'
 import { formatAge, formatClock } from '../shared/time-text.ts'
 import { FilterChips, FilterForm } from './filter-bar.tsx'
+import { recordOf } from './pulse-strip.tsx'
 import { tapeCsv } from './tape-csv.ts'
 import type { TapeLine } from './tape-lines.ts'
 import { linesOf, tapeTabs } from './tape-tabs.ts'
@@ -175,18 +176,20 @@ const signNames = [
   ['retracted', 'retracted'],
 ] as const
 
-const TapeTabs = ({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) => (
-  <nav aria-label="Parts of the tape">
-    {tapeShows.map((name) => (
-      <button type="button" key={name} aria-pressed={show === name} onClick={() => changeView({ show: name })}>
-        {tapeTabs[name].title}
-        {name === 'retracted' && feed.lines.retractedCount > 0 && (
-          <span class="figure">{` ${formatCount(feed.lines.retractedCount)}`}</span>
-        )}
-      </button>
-    ))}
-  </nav>
-)
+function TapeTabs({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) {
+  // The number of the strip, of which the page may have read a part only.
+  const retracted = Math.max(recordOf(feed).retracted, feed.lines.retractedCount)
+  return (
+    <nav aria-label="Parts of the tape">
+      {tapeShows.map((name) => (
+        <button type="button" key={name} aria-pressed={show === name} onClick={() => changeView({ show: name })}>
+          {tapeTabs[name].title}
+          {name === 'retracted' && retracted > 0 && <span class="figure">{` ${formatCount(retracted)}`}</span>}
+        </button>
+      ))}
+    </nav>
+  )
+}
 
 type LineListProps = Pick<TapeProps, 'feed' | 'nowMs' | 'show' | 'isWall'> & {
   readonly scroller: RefObject<HTMLDivElement | null>
@@ -300,8 +303,8 @@ const TapeRow = memo(({ line, top, head, atMs }: RowProps) => {
           <span class="line-detail" title={[lineRemark(line), detail].filter(Boolean).join(': ')}>
             {isLate && stage !== 'retracted' && <LateClock />}
             {remark !== null && <span class="attention">{`${remark}${detail && ' · '}`}</span>}
+            {atMs !== null && `noticed ${formatClock(new Date(atMs).toISOString())} · `}
             {detail}
-            {atMs !== null && `, noticed at ${formatClock(new Date(atMs).toISOString())}`}
           </span>
           <span class="line-figure">{shortFigure(line)}</span>
         </span>

@@ -82,7 +82,7 @@ export function lineText({ content }: TapeLine): LineText {
     case 'session':
       return { ...base, detail: `${content.market}: ${sessionWords(content)}` }
     case 'gap':
-      return { ...base, detail: gapWords[content.reason] }
+      return { ...base, type: `messages ${isMissing(content.reason) ? 'are' : 'may be'} missing`, detail: gapWords[content.reason] }
   }
 }
 
@@ -126,13 +126,18 @@ export function multiplierWords({ previous, multiplier }: Pick<LaterMultiplier, 
 
 export const phaseWords = { scheduled: 'scheduled', effective: 'in effect', cancelled: 'cancelled' } as const
 
-export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap' }>['reason'], string>> = {
-  expired: 'messages are missing here: the relay had deleted them',
-  epoch: 'messages may be missing here: the relay began a new tape',
-  ahead: 'messages may be missing here: the relay lost its end',
-  long: 'messages are missing here: too many for one replay',
-  missed: 'messages were lost on the way',
+type GapReason = Extract<TapeLine['content'], { type: 'gap' }>['reason']
+
+export const gapWords: Readonly<Record<GapReason, string>> = {
+  expired: 'the relay had deleted them',
+  epoch: 'the relay began a new tape',
+  ahead: 'the relay lost its end',
+  long: 'too many for one replay',
+  missed: 'lost on the way',
 }
+
+/** Whether messages are missing at a gap for sure. */
+export const isMissing = (reason: GapReason): boolean => reason !== 'epoch' && reason !== 'ahead'
 
 const amountText = ({ amount, raw }: { readonly amount: string | null; readonly raw: string }): string =>
   amount === null ? `${raw} raw` : formatAmount(amount)

@@ -422,7 +422,7 @@ describe('the pages', () => {
     devnet.issuer.split({ symbol: 'TSLAc', to: '3', effectiveAt: Math.floor(Date.now() / 1_000) + 7_200 })
     devnet.makeFlashblock()
     await page.locator('[data-symbol="AAPLc"] [data-field="paused"]', { hasText: 'paused: mint' }).waitFor()
-    await page.locator('[data-symbol="TSLAc"]', { hasText: /→ 3 shares in/ }).waitFor()
+    await page.locator('[data-symbol="TSLAc"]', { hasText: /→ 3 shares \/ token in/ }).waitFor()
   })
 
   it('copy the selection as programs that run as pasted, and show the messages as they come', async (test) => {

@@ -94,3 +94,13 @@ it('is the same object for the same stock and time, so that a row is not drawn a
   const apple = stock('1')
   expect(day.of(apple, now)).toBe(day.of(apple, now))
 })
+
+it('keeps the day of a token that gets another symbol', async () => {
+  const closedAt = '2026-11-23T21:00:00.000Z'
+  const { day } = openDay([page([hour(2, ['100', '104'])]), page([hour(19, ['70', '80'])])])
+  await day.refresh(1, closedAt)
+  const before = day.of(stock('100'), now)
+  day.rename('AAPLc', 'APLc')
+  expect(day.of(stock('100', 'APLc'), now)).toEqual(before)
+  expect(day.of(stock('100', 'AAPLc'), now + 1)).toMatchObject({ trades: 0 })
+})
