@@ -190,7 +190,9 @@ export class CandleDrawing {
   #label(bars: readonly Bar[], price: string | null, ink: string): void {
     const options = { price: Number(price ?? 0), axisLabelVisible: price !== null }
     this.#pool.applyOptions({ ...options, axisLabelColor: ink, title: this.#isNarrow ? '' : 'Price' })
-    this.#nav.applyOptions({ title: 'NAV', lastValueVisible: !this.#isCovered(price) })
+    this.#nav.applyOptions(
+      this.#isCovered(price) ? { title: '', lastValueVisible: false } : { title: 'NAV', lastValueVisible: true },
+    )
     for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries()) {
       const title = this.#titles[index]
       if (!title) continue

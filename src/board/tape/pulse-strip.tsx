@@ -12,7 +12,7 @@ import { isMissing } from './tape-texts.ts'
 type StripProps = { readonly feed: BoardFeed; readonly nowMs: number; readonly alertState: AlertState }
 
 /** The page that is served says it too, so that it stays where it is when the script begins. */
-const TAGLINE = 'Tokenized stocks, live: what each is worth, and how far to trust it'
+const TAGLINE = 'Tokenized stocks: what each is worth, how far to trust it'
 
 /** Age of the newest block from which a live feed is slow: the node may be stuck. */
 const SLOW_MS = 10_000
@@ -101,14 +101,20 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   const session = feed.book.all()[0]?.session
   if (!session) return <p class="strip-session" />
   const { market, ends_at } = session
-  const end = ends_at === null ? '' : `${formatMoment(ends_at, nowMs)} ${zoneName(ends_at)}`
   // After a closed market there may be a session at night, and not the open.
-  const next = end && (session.state === 'closed' ? ` · next session ${end}` : ` until ${end}`)
+  const isClosed = session.state === 'closed'
   return (
     <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
       {marketNames[market] ?? market} {sessionWords({ ...session, reason: null })}
       {session.reason !== null && <span class="wide-word"> ({session.reason})</span>}
-      {next}
+      {ends_at !== null && (
+        <>
+          {isClosed ? ' · ' : ' until '}
+          {isClosed && <span class="wide-word">next session </span>}
+          {formatMoment(ends_at, nowMs)}
+          <span class="wide-word"> {zoneName(ends_at)}</span>
+        </>
+      )}
     </p>
   )
 }
