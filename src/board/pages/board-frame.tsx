@@ -147,7 +147,7 @@ const SortSelect = ({ view }: Pick<BoardRoute, 'view'>) => (
 
 export const Notes = () => (
   <footer class="notes">
-    <p>Tokenized stocks on the chain, often before a block contains what happened, with how far each number can be trusted.</p>
+    <p>Trades and transfers of tokenized stocks, often before their block, each marked with how certain it is.</p>
     <p>
       Premium: the price on the chain against the NAV, with the currency of the pool taken as 1 USD. It is a drift while the NAV is
       held.

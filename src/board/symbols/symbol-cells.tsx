@@ -21,9 +21,7 @@ import {
   sharesText,
   warningsText,
 } from '../shared/stock-texts.ts'
-import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
-
-const isoOf = (ms: number): string => new Date(ms).toISOString()
+import { formatDuration, formatMoment } from '../shared/time-text.ts'
 
 export type StockProps = { readonly stock: StockState; readonly nowMs: number }
 
@@ -115,7 +113,8 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
   const [state = '', since] = (words ?? '').split(' since')
   const [word, frozenAt] = state.split(/(?= at )/)
   const ageWords = `${navAgeText(stock, nowMs)} old`
-  const freshWords = lostMs === null ? ageWords : `as of ${formatClock(isoOf(lostMs)).slice(0, 5)}`
+  // The age of a NAV says nothing once the page no longer hears of newer ones.
+  const freshWords = lostMs === null || nav.updated_at === null ? ageWords : `as of ${formatMoment(nav.updated_at, nowMs)}`
   const limit = isFresh && `up to ${formatDuration(nav.stale_after_s * 1_000)} old`
   const title = [nav.price !== null && `${nav.price} USD`, navWords(nav, session, nowMs), limit].filter(Boolean).join(', ')
   return (
@@ -167,7 +166,7 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
 /** Shows the direction by a sign and an arrow, for readers who do not see colours. */
 export function BasisCell({ stock, nowMs }: StockProps) {
   const basis = premium(stock)
-  if (!stock.quote || !basis) return <EmptyCell field="basis" words="" />
+  if (!stock.quote || !basis) return <EmptyCell field="basis" words={stock.nav.price === null ? 'no NAV' : 'no price'} />
   const isOld = isNavOld(stock, nowMs)
   const isNews =
     basis.kind === 'premium' &&
@@ -199,7 +198,7 @@ export function BasisCell({ stock, nowMs }: StockProps) {
 type DayProps = StockProps & { readonly day: DayFigures }
 
 export function ChangeCell({ stock, day: { change, isRead }, nowMs }: DayProps) {
-  if (change === null) return <EmptyCell field="change" words={isRead ? 'no trades yet' : null} />
+  if (change === null) return <EmptyCell field="change" words={isRead ? 'no trades' : null} />
   const text = formatPercent(change.percent)
   const since = formatMoment(new Date(change.sinceMs).toISOString(), nowMs)
   const sinceWords = (
@@ -211,14 +210,14 @@ export function ChangeCell({ stock, day: { change, isRead }, nowMs }: DayProps) 
   const isOld = !hasPrice(stock)
   const look = isOld ? 'held' : text.startsWith('+') ? 'up' : text.startsWith('−') ? 'down' : ''
   return (
-    <Cell field="change" words={isOld ? 'last trade' : sinceWords} title={`since ${since}`} look={look}>
+    <Cell field="change" words={isOld ? 'at last trade' : sinceWords} title={`since ${since}`} look={look}>
       {text}
     </Cell>
   )
 }
 
 export function VolumeCell({ day: { volume, trades, isRead } }: DayProps) {
-  if (trades === 0) return <EmptyCell field="volume" words={isRead ? '' : null} />
+  if (trades === 0) return <EmptyCell field="volume" words={isRead ? 'no trades' : null} />
   return (
     <Cell field="volume" words={trades === 1 ? '1 trade' : `${formatCount(trades)} trades`} title={`$${formatCount(volume)}`}>
       {formatMoney(volume)}

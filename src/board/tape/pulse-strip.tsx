@@ -110,7 +110,11 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
       {ends_at !== null && (
         <>
           {isClosed ? ' · ' : ' until '}
-          {isClosed && <span class="wide-word">next session </span>}
+          {isClosed && (
+            <>
+              next <span class="wide-word">session </span>
+            </>
+          )}
           {formatMoment(ends_at, nowMs)}
           <span class="wide-word"> {zoneName(ends_at)}</span>
         </>

@@ -47,7 +47,7 @@ describe('without a connection', () => {
     relay.signal('SIGKILL')
     await relay.waitForExit()
     await page.getByText(/^Connection lost: .*what is missed will be marked/).waitFor()
-    expect(await page.locator('[data-symbol="AAPLc"] [data-field="nav"] .second').textContent()).toMatch(/^as of \d\d:\d\d$/)
+    expect(await page.locator('[data-symbol="AAPLc"] [data-field="nav"] .second').textContent()).toMatch(/^as of (\w+ )?\d\d:\d\d$/)
     await page.locator('[data-stage] button').first().click()
     const sheet = page.getByRole('dialog', { name: 'AAPLc transfer' })
     await sheet.getByText('The relay cannot be reached: this is what the page has.').waitFor()
