@@ -5,14 +5,14 @@ import { openRelay } from '../support/in-process-relay.ts'
 
 export type LongListCommand =
   | { readonly do: 'open'; readonly rpcUrl: string; readonly wsUrl: string; readonly url: string; readonly refreshMs: number }
-  /** The longest turn since the last answer. */
-  | { readonly do: 'takeLongest' }
+  /** The longest turn since the last answer, and the time of all of them. */
+  | { readonly do: 'takeTurns' }
 
 export type LongListReply =
   | { readonly done: 'open'; readonly relayUrl: string }
-  | { readonly done: 'takeLongest'; readonly longestMs: number }
+  | { readonly done: 'takeTurns'; readonly longestMs: number; readonly allMs: number }
 
-let longestMs = 0
+let turns = { longestMs: 0, allMs: 0 }
 
 /** Only the time of this thread counts: other programs may be busy. */
 function watchLoop(): void {
@@ -20,15 +20,16 @@ function watchLoop(): void {
   setInterval(() => {
     const { user, system } = process.threadCpuUsage(before)
     before = process.threadCpuUsage()
-    longestMs = Math.max(longestMs, (user + system) / 1_000)
+    const ms = (user + system) / 1_000
+    turns = { longestMs: Math.max(turns.longestMs, ms), allMs: turns.allMs + ms }
   }, 0)
 }
 
 serveCommands<LongListCommand, LongListReply>(async (command) => {
-  if (command.do === 'takeLongest') {
-    const longest = longestMs
-    longestMs = 0
-    return { done: 'takeLongest', longestMs: longest }
+  if (command.do === 'takeTurns') {
+    const taken = turns
+    turns = { longestMs: 0, allMs: 0 }
+    return { done: 'takeTurns', ...taken }
   }
   const { rpcUrl, wsUrl, url, refreshMs } = command
   const settings = { STOCKS_REFRESH: `${refreshMs}ms`, PENDING_POLL: '200ms' }

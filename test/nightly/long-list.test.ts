@@ -8,14 +8,20 @@ import { imageFlags, openWorker } from './monitored-relay.ts'
 
 /** As many as fit into the 8 MiB of a list, and enough for a long refresh. */
 const RECORDS = isNightly ? 36_000 : 15_000
+/** What a turn may take on a quiet machine. */
 const LOOP_BOUND_MS = 50
+/**
+ * What a turn may take of the time of all turns, which is as long as the machine is slow. On a machine that needs
+ * 1.4 s for the first 15,000 records and 0.4 s for a refresh, this is 56 ms and 40 ms.
+ */
+const SHARE_BOUNDS = { first: 0.04, refresh: 0.1 }
 const REFRESH_MS = 5_000
-/** A virtual machine may count time that it did not get, so what two of three relays take is what counts. */
+/** A virtual machine may count time that it did not get: the median of these relays is judged. */
 const RELAYS = 3
 /** Five transfers a second. */
 const TRAFFIC = { burst: 1, everyMs: 200, bursts: null } as const
 
-it(`a list of ${RECORDS} records never holds the relay's event loop for ${LOOP_BOUND_MS} ms`, async (test) => {
+it(`a list of ${RECORDS} records never holds the relay's event loop for long`, async (test) => {
   const traffic = new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
   const { wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens: RECORDS })
   const work = traffic.command({ do: 'work', ...TRAFFIC })
@@ -25,7 +31,7 @@ it(`a list of ${RECORDS} records never holds the relay's event loop for ${LOOP_B
     await traffic.end()
   })
 
-  const longestOf = async (firstNav: number) => {
+  const turnsOf = async (firstNav: number) => {
     const relay = openWorker<LongListCommand, LongListReply>(test, './long-list-process.ts', { flags: imageFlags, isFree: true })
     const { relayUrl } = await relay.command({ do: 'open', rpcUrl: url, wsUrl, url, refreshMs: REFRESH_MS })
     const waitForUpdate = (symbol: string | undefined, type: string, update: object) =>
@@ -37,16 +43,21 @@ it(`a list of ${RECORDS} records never holds the relay's event loop for ${LOOP_B
         { timeout: 120_000, interval: 500 },
       )
     await waitForUpdate(symbols.at(-1), 'token', { change: 'listed' })
-    const first = await relay.command({ do: 'takeLongest' })
+    const first = await relay.command({ do: 'takeTurns' })
     await traffic.command({ do: 'changeList', firstNav })
     await waitForUpdate(symbols[0], 'nav', { nav: { price: String(firstNav) } })
-    const refresh = await relay.command({ do: 'takeLongest' })
+    const refresh = await relay.command({ do: 'takeTurns' })
     await relay.end()
-    return { first: first.longestMs, refresh: refresh.longestMs }
+    return { first, refresh }
   }
 
-  const turns: Awaited<ReturnType<typeof longestOf>>[] = []
-  for (let nth = 1; nth <= RELAYS; nth += 1) turns.push(await longestOf(100 + nth))
-  expect(median(turns.map(({ first }) => first)), 'first list').toBeLessThan(LOOP_BOUND_MS)
-  expect(median(turns.map(({ refresh }) => refresh)), 'refresh').toBeLessThan(LOOP_BOUND_MS)
+  const turns: Awaited<ReturnType<typeof turnsOf>>[] = []
+  for (let nth = 1; nth <= RELAYS; nth += 1) turns.push(await turnsOf(100 + nth))
+  for (const part of ['first', 'refresh'] as const) {
+    const longestMs = median(turns.map((relay) => relay[part].longestMs))
+    const share = median(turns.map((relay) => relay[part].longestMs / relay[part].allMs))
+    process.stdout.write(`${part} list of ${RECORDS}: longest turn ${longestMs.toFixed(1)} ms, ${(share * 100).toFixed(1)} %\n`)
+    if (isNightly) expect(longestMs, `${part} list`).toBeLessThan(LOOP_BOUND_MS)
+    expect(share, `${part} list`).toBeLessThan(SHARE_BOUNDS[part])
+  }
 })
