@@ -76,8 +76,9 @@ export class DayBars {
     this.#version += 1
   }
 
-  /** Keeps what is known of a token whose symbol changes. */
+  /** Keeps what is known of a token whose symbol changes, unless another token has the new symbol. */
   rename(before: string, symbol: string): void {
+    if (this.#hours.has(symbol) || this.#closed?.prices.has(symbol)) return
     const hours = this.#hours.get(before)
     if (hours) this.#hours.set(symbol, hours)
     this.#hours.delete(before)

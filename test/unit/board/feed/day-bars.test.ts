@@ -104,3 +104,10 @@ it('keeps the day of a token that gets another symbol', async () => {
   expect(day.of(stock('100', 'APLc'), now)).toEqual(before)
   expect(day.of(stock('100', 'AAPLc'), now + 1)).toMatchObject({ trades: 0 })
 })
+
+it('does not give a token the day of another one whose symbol it takes', async () => {
+  const { day } = openDay([page([hour(2, ['100', '104']), hour(2, ['5', '6'], { symbol: 'COINc', trades: 7 })])])
+  await day.refresh(2, null)
+  day.rename('COINc', 'AAPLc')
+  expect(day.of(stock('100'), now).trades).toBe(2)
+})
