@@ -17,6 +17,7 @@ export function HealthPage({ feed, nowMs }: HealthProps) {
   // Without a connection the page cannot know how far behind the relay is.
   const lag = isLive ? (status?.lag_ms ?? null) : null
   const since = status?.started_at ? formatMoment(status.started_at, nowMs) : UNKNOWN
+  // This page is a listener too, and may have connected after the relay was asked.
   const listeners = status
     ? formatCount(Math.max(feed.state?.phase === 'live' ? 1 : 0, sumOf(Object.values(status.clients))))
     : UNKNOWN
@@ -61,7 +62,6 @@ const LABELLED_HOURS = 6
 /** Hours that have a bar. */
 const SHOWN_HOURS = 24
 
-/** The relay may not have been asked since this page itself connected. */
 const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
 
 /** Says in one sentence how reliable the numbers are now, and how many were sealed. */

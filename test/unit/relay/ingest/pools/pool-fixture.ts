@@ -73,7 +73,7 @@ const tell = (update: Update): string => {
   }
 }
 
-/** The same pool against another currency than that of the bars. */
+/** Makes a pool one against another currency than that of the bars. */
 export const secondary = (one: Pool): Pool => ({ ...one, currency: EURC })
 
 export const settingsOf = (...pools: readonly PoolSetting[]) => ({
