@@ -116,8 +116,9 @@ function dropVenue(
   droppedFor: Exclude<Venue['droppedFor'], null>,
   moment: Moment,
 ): readonly Draft[] {
-  // Older blocks that are still to be read, or may gain logs, are read without the pool too.
-  const fromBlock = Math.min(nextToSettle(state), (state.restartCursor?.number ?? Number.POSITIVE_INFINITY) + 1)
+  // Older blocks that are still to be read, may gain logs, or were replaced are read without the pool too.
+  const cursors = [state.cursor, state.restartCursor].filter((cursor) => cursor !== null)
+  const fromBlock = Math.min(nextToSettle(state), ...cursors.map(({ number }) => number + 1))
   const dropped: Venue = { ...venue, droppedFor, fromBlock }
   if (venue.fromBlock !== null || droppedFor === 'wrong_tokens') return publishVenue(state, dropped, moment)
   setVenue(state, { ...dropped, fromBlock: null })

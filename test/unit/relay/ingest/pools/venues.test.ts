@@ -263,6 +263,15 @@ describe('a pool of a manager', () => {
     ])
   })
 
+  it('is dropped from the first block that a reorganisation replaced, if it is not settled again yet', async () => {
+    const ingest = await openManaged()
+    for (const block of [101, 102, 103]) await ingest.publish(sealed(block, [], ofManager))
+    await play(ingest, [
+      [{ type: 'reorg', from: 102 }, ''],
+      [refusedOf(false), 'dropped from 102 refused'],
+    ])
+  })
+
   it('is of another manager once the trades of the first one are forgotten', async () => {
     const ingest = await openManaged()
     await ingest.publish(transactionEvent([boughtOfManager({ block: 101 })]))
