@@ -12,8 +12,8 @@ export type SimulationFailure = {
   readonly violations: readonly Violation[]
 }
 
-/** Simulations that shrinking one schedule may run. */
-const RUNS_BOUND = 300
+/** Simulations that shrinking one schedule may run, and the time after which it begins no other. */
+const [RUNS_BOUND, SHRINK_MS] = [300, 120_000]
 
 /** Runs a seed. If it breaks a law, searches for a shorter schedule that breaks the same law. */
 export async function shrinkFailure(
@@ -24,10 +24,11 @@ export async function shrinkFailure(
   const settings = settingsOf(seed)
   let failure: SimulationFailure | null = null
   let runs = 0
+  const endsAt = performance.now() + SHRINK_MS
   const property = fc.asyncProperty(scheduleArbitrary(seed, settings.spanMs), async (faults) => {
     runs += 1
     // Beyond the bound every shorter schedule counts as harmless, so that the search ends.
-    if (runs > runsBound) return true
+    if (runs > runsBound || performance.now() > endsAt) return true
     const { violations } = await runSimulation({ settings, faults, ...(modifyInputs ? { modifyInputs } : {}) })
     const [first] = violations
     if (!first || (failure && failure.violations[0]?.law !== first.law)) return true

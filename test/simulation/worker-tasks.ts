@@ -11,9 +11,13 @@ export const runTask = async (task: WorkerTask): Promise<WorkerResult> => ({
 })
 
 async function runSeed({ seed = 1, twice = false, runsBound }: WorkerTask): Promise<TaskResult> {
-  const first = await runSimulation(inputFor(seed))
+  const { settings, faults } = inputFor(seed)
+  const first = await runSimulation({ settings, faults })
   const again = twice && first.violations.length === 0 ? [await runSimulation(inputFor(seed))] : []
-  const failure: SimulationFailure | null = first.violations.length > 0 ? await shrinkFailure(seed, undefined, runsBound) : null
+  const { violations } = first
+  // If no schedule breaks the law again, a run differs from the one before, which is a failure too.
+  const failure: SimulationFailure | null =
+    violations.length > 0 ? ((await shrinkFailure(seed, undefined, runsBound)) ?? { settings, faults, violations }) : null
   return { failure, traces: [first, ...again].map(({ trace }) => trace), found: null, statuses: first.statuses }
 }
 
