@@ -165,9 +165,12 @@ export class EndpointPool {
         return await ask(endpoint)
       } catch (failure) {
         signal?.throwIfAborted()
-        if (!(failure instanceof UpstreamError && failure.isRetryable)) throw failure
+        if (!(failure instanceof UpstreamError)) throw failure
         lastError = failure
-        this.#recordFailure(endpoint, lastError)
+        // Another endpoint may still have what this one has deleted.
+        if (failure.kind === 'gone') continue
+        if (!failure.isRetryable) throw failure
+        this.#recordFailure(endpoint, failure)
       }
     }
     throw lastError

@@ -89,6 +89,21 @@ describe('a request', () => {
     expect(await failureOf(blockNumber())).toMatchObject({ kind: 'behind', message: '-32000 unknown block' })
   })
 
+  it('for a block that the first endpoint has deleted goes to the next one, which may have it', async () => {
+    const deleted = errorResponder(200, -32000, 'missing trie node')
+    const { first, second, clock, warnings, blockNumber } = await openTwo(deleted, resultResponder('0x65'))
+    expect(await blockNumber()).toBe('0x65')
+    expect(warnings).toEqual([])
+    second.respond = rawResponder(503)
+    expect((await failureOf(blockNumber())).kind).toBe('unreachable')
+    // An endpoint that rests is not waited for.
+    expect((await failureOf(blockNumber())).kind).toBe('gone')
+    clock.now += 250
+    second.respond = deleted
+    expect((await failureOf(blockNumber())).kind).toBe('gone')
+    expect(first.methods()).toEqual(['eth_chainId', ...Array(4).fill('eth_blockNumber')])
+  })
+
   it('that is aborted during the chain check causes no backoff', async () => {
     const controller = new AbortController()
     const { node, rpc, warnings, blockNumber } = await openOne(resultResponder('0x64'), {
