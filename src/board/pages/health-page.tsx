@@ -5,7 +5,7 @@ import { formatBlock, formatCount, formatRight, formatShare, UNKNOWN } from '../
 import { ScrollTable } from '../shared/scroll-table.tsx'
 import { reasonSentence, sourceNames, sourceWords } from '../shared/state-words.ts'
 import { formatAge, formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
-import { recordOf, troubleOf } from '../tape/pulse-strip.tsx'
+import { periodWords, recordOf, troubleOf } from '../tape/pulse-strip.tsx'
 
 type HealthProps = { readonly feed: BoardFeed; readonly nowMs: number }
 
@@ -69,12 +69,12 @@ function healthSentence(feed: BoardFeed, nowMs: number): string {
   const trouble = troubleOf(feed, nowMs)
   const { sealed, judged, late, leadMs } = recordOf(feed)
   const ahead = leadMs === null ? '' : `, half of them ${formatDuration(leadMs)} or more before their block`
-  const lateText = late === 0 ? '' : ` ${formatRight(judged, judged + late)} lines came before their block, and the others late.`
+  const lateText = late === 0 ? '' : `${formatRight(judged, judged + late)} lines came before their block, the others late; `
   const record =
     judged === 0
-      ? 'No pre-confirmed line has been judged yet.'
-      : `${formatRight(sealed, judged)} pre-confirmed lines were sealed${ahead}.`
-  return `${trouble === null ? 'Healthy now' : trouble.text}.${lateText} ${record}`
+      ? 'No pre-confirmed line has been judged yet'
+      : `${periodWords(feed)}: ${lateText}${formatRight(sealed, judged)} early (pre-confirmed) lines were sealed as announced${ahead}`
+  return `${trouble === null ? 'Healthy now' : trouble.text}. ${record}.`
 }
 
 /** One bar for each of the last hours: sealed lines, late ones, retracted ones, and whether the source was down. */
@@ -162,7 +162,7 @@ const DOWN_MIN_S = 1
 const NOTICEABLE_ONE_IN = 50
 const isNoticeable = (count: number, { published }: HourScore): boolean => count > 0 && count * NOTICEABLE_ONE_IN >= published
 
-const leadText = (ms: number | null): string => (ms === null ? UNKNOWN : `${ms} ms`)
+const leadText = (ms: number | null): string => (ms === null ? UNKNOWN : `${(ms / 1_000).toFixed(1)} s`)
 
 type ScoreColumn = readonly [title: string, textOf: (hour: HourScore) => string, isMarked?: (hour: HourScore) => boolean]
 
@@ -173,9 +173,9 @@ const scoreColumns: readonly ScoreColumn[] = [
   ['Amended', ({ amended }) => formatCount(amended), (hour) => isNoticeable(hour.amended, hour)],
   ['Late', ({ late }) => formatCount(late), (hour) => isNoticeable(hour.late, hour)],
   ['Backfilled', ({ backfilled }) => formatCount(backfilled)],
-  ['Ahead of block', ({ sealed, retracted, late }) => formatShare(sealed, sealed + retracted + late)],
-  ['Lead p50', ({ lead_ms }) => leadText(lead_ms.p50)],
-  ['Lead p95', ({ lead_ms }) => leadText(lead_ms.p95)],
+  ['Early and right', ({ sealed, retracted, late }) => formatShare(sealed, sealed + retracted + late)],
+  ['Lead, median', ({ lead_ms }) => leadText(lead_ms.p50)],
+  ['Lead, 95 %', ({ lead_ms }) => leadText(lead_ms.p95)],
   [
     'Down',
     ({ seconds }) => (seconds.down === 0 ? '0' : formatDuration(seconds.down * 1_000)),
@@ -223,8 +223,8 @@ function OwnConnection({ feed, nowMs }: HealthProps) {
         facts={[
           ['Connection', state?.phase ?? 'connecting', transport],
           ['Open for', formatDuration(Date.now() - feed.openedMs), 'this stream'],
-          ['Interruptions', String(interruptions.length), interruptionsWords(interruptions)],
-          ['Gaps', String(gaps.length), gaps.length === 0 ? 'nothing is missing' : 'marked in the tape'],
+          ['Interruptions', formatCountOrNone(interruptions.length), interruptionsWords(interruptions)],
+          ['Gaps', formatCountOrNone(gaps.length), gaps.length === 0 ? 'nothing is missing' : 'marked in the tape'],
           ['Position', state?.position ?? UNKNOWN, 'where a new connection resumes'],
         ]}
       />
@@ -237,8 +237,10 @@ function OwnConnection({ feed, nowMs }: HealthProps) {
   )
 }
 
+const formatCountOrNone = (count: number): string => (count === 0 ? 'none' : formatCount(count))
+
 function interruptionsWords(interruptions: readonly Interruption[]): string {
-  if (interruptions.length === 0) return 'none'
+  if (interruptions.length === 0) return 'since the page opened'
   return interruptions.at(-1)?.untilMs === null ? 'the last one is not over' : 'each resumed at its last position'
 }
 

@@ -61,7 +61,7 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
         <PageLink
           page={{ name: 'health' }}
           class="strip-score"
-          title={`In the last ${status?.score?.length ?? 0} h: how many of the facts that were published before their block were sealed as they were published`}
+          title={`${periodWords(feed)}: how many of the lines that were published before their block were sealed as they were published`}
         >
           <ScoreText feed={feed} />
         </PageLink>
@@ -81,15 +81,16 @@ export const troubleOf = (feed: BoardFeed, nowMs: number, alertState?: AlertStat
 /** How live a feed is with each source. */
 const liveWords: Readonly<Record<Source, string>> = { pendingLogs: 'Live', poll: 'Slow', sealed: 'Blocks only', down: 'No source' }
 
-export function phaseWord({ state, failure, needsKey, interruptions }: BoardFeed, source: Source | null): string {
+export function phaseWord({ state, status, failure, needsKey, interruptions }: BoardFeed, source: Source | null): string {
   if (failure !== null) return needsKey ? 'Key needed' : 'Refused'
+  if (status?.reason === 'no_list') return 'No list yet'
   if (state?.phase === 'live') return liveWords[source ?? 'pendingLogs']
   return interruptions.length > 0 ? 'Reconnecting' : 'Connecting'
 }
 
 /** Returns the look of the dot: `good`, `fair` in trouble, `bad` or `off` without data, and empty before the stream begins. */
 function lookOf(isLive: boolean, source: Source | null, trouble: Trouble | null): string {
-  if (!isLive) return trouble === null ? '' : 'off'
+  if (!isLive) return trouble === null ? '' : trouble.level === 'fair' ? 'fair' : 'off'
   if (source === 'down') return 'bad'
   return source === 'pendingLogs' && trouble === null ? 'good' : 'fair'
 }
@@ -105,16 +106,11 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   const isClosed = session.state === 'closed'
   return (
     <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
-      {marketNames[market] ?? market} {sessionWords({ ...session, reason: null })}
+      {marketNames[market] ?? market} {sessionWords({ ...session, reason: null }).replace(/^market /, '')}
       {session.reason !== null && <span class="wide-word"> ({session.reason})</span>}
       {ends_at !== null && (
         <>
-          {isClosed ? ' · ' : ' until '}
-          {isClosed && (
-            <>
-              next <span class="wide-word">session </span>
-            </>
-          )}
+          {isClosed ? ' · next session ' : ' until '}
           {formatMoment(ends_at, nowMs)}
           <span class="wide-word"> {zoneName(ends_at)}</span>
         </>
@@ -142,25 +138,31 @@ export function recordOf({
   return { sealed, retracted, judged: sealed + retracted, late: sum('late'), leadMs }
 }
 
+/** The hours that the record sums up. */
+export function periodWords({ status }: Pick<BoardFeed, 'status'>): string {
+  const hours = status?.score?.length ?? 0
+  return hours > 1 ? `Last ${hours} h` : 'Last hour'
+}
+
 function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
   const { sealed, retracted, judged, leadMs } = recordOf(feed)
-  const hours = Math.max(1, feed.status?.score?.length ?? 0)
   if (judged === 0) return null
   // A share says enough where there is no room, and a few of many do not.
   const [right = '', of] = formatRight(sealed, judged).split(' of ')
   const isShare = right.endsWith('%')
   return (
     <>
-      <span class="long-word">{hours === 1 ? 'Last hour: ' : `Last ${hours} h: `}</span>
+      <span class="long-word period">{periodWords(feed)}: </span>
       <b>
         {right}
         <span class={isShare ? 'wide-word' : ''}> of {of}</span>
       </b>
-      <span class="wide-word"> pre-confirmed lines</span>
+      <span class="wide-word"> early lines</span>
       {/* A phone has no room for both words. */}
-      <span class={retracted > 0 ? 'wide-word' : ''}> sealed</span>
+      <span class={retracted > 0 ? 'wide-word' : ''}> confirmed</span>
       {retracted > 0 && <span class="bad">, {formatCount(retracted)} retracted</span>}
-      {leadMs !== null && <span class="long-word"> · seen {formatDuration(leadMs)} before the block</span>} ›
+      {leadMs !== null && <span class="long-word"> · {formatDuration(leadMs)} ahead of the block</span>}
+      <span class="chevron"> ›</span>
     </>
   )
 }
@@ -259,12 +261,10 @@ function unreliableText(lines: readonly TapeLine[]): string | null {
     .slice(-JUDGED_LINES)
     .filter(({ content, isSealed, retraction }) => 'ingest' in content && (isSealed || retraction))
   if (facts.length < FACTS_MIN) return null
-  const shareWith = (isOne: (line: TapeLine) => boolean) => {
-    const count = facts.filter(isOne).length
-    return count / facts.length >= SHARE_MIN ? formatCount(count) : null
-  }
-  const retracted = shareWith(({ retraction }) => retraction !== null)
-  const late = shareWith(({ content }) => 'ingest' in content && content.late && content.ingest.source !== 'backfill')
-  const parts = [retracted && `${retracted} were retracted`, late && `${late} were late`].filter(Boolean)
-  return parts.length === 0 ? null : `Unreliable source: of the newest ${facts.length} lines ${parts.join(' and ')}`
+  const countOf = (isOne: (line: TapeLine) => boolean) => facts.filter(isOne).length
+  const retracted = countOf(({ retraction }) => retraction !== null)
+  const late = countOf(({ content }) => 'ingest' in content && content.late && content.ingest.source !== 'backfill')
+  if (Math.max(retracted, late) / facts.length < SHARE_MIN) return null
+  const parts = [retracted > 0 && `${formatCount(retracted)} were retracted`, late > 0 && `${formatCount(late)} came late`]
+  return `Unreliable source: of the newest ${facts.length} lines ${parts.filter(Boolean).join(' and ')}`
 }
