@@ -58,7 +58,7 @@ export async function readBlock(
     throw new MissingLogsError(`block ${header.number} has logs that cannot be read`, [header.hash])
   // The relay may have published more keys during the read, so the ledger is asked again.
   const judged = openKeys.at(header.number)
-  if (!acceptsMissing) await checkMissing(node, header, answer, judged, signal)
+  if (!acceptsMissing) await checkMissing(node, header, { ...answer, filters, judged }, signal)
   // The answer lacks a published log. The reason may be that a node of another chain answers under this URL now.
   if (isRetracting(answer, judged)) await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS }, signal)
   return { ...answer, header, listed, filters, judged }
@@ -152,13 +152,12 @@ function isRetracting({ logs, unreadable }: Logs, published: readonly OpenKey[])
 async function checkMissing(
   node: ChainReader,
   { number, hash }: SealedHeader,
-  { logs }: Logs,
-  openKeys: readonly OpenKey[],
+  { logs, filters, judged: openKeys }: Pick<BlockReading, 'logs' | 'filters' | 'judged'>,
   signal: AbortSignal,
 ): Promise<void> {
   if (openKeys.length === 0) return
-  // The logs of a pool manager are an answer of their own, maybe of another node, so only they show that it has the transaction.
-  const managers = new Set(openKeys.flatMap(({ address, topics }) => (topics ? [address] : [])))
+  // The logs of a pool manager are an answer of their own, maybe of another node: they show for themselves alone that it has the transaction.
+  const managers = new Set(filters.flatMap(({ addresses, topics }) => (topics ? addresses : [])))
   const returned = new Set(logs.map(({ transactionHash: tx, address }) => (managers.has(address) ? `${tx} ${address}` : tx)))
   const missing = openKeys.filter(({ tx, address, topics }) => !returned.has(topics ? `${tx} ${address}` : tx))
   if (missing.length === 0) return

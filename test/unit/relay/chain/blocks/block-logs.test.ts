@@ -94,6 +94,16 @@ describe('the logs that settle a block', () => {
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
   })
 
+  it('are doubted if only a pool manager has logs of the transaction, since another node may have answered for it', async () => {
+    const manager: Hex = `0x${'4'.repeat(40)}`
+    const { chain, openKeysOfChain, settle } = openReader([{ addresses: [apple] }, { addresses: [manager], topics: [[word(9)]] }])
+    openKeysOfChain.add(chain.addLog(HEAD))
+    const swap = { ...sealedLog({ block: HEAD, index: 1, address: manager }), transactionHash: txHash(HEAD), topics: [word(9)] }
+    chain.override = ({ method, params }) =>
+      method === 'eth_getLogs' ? (JSON.stringify(params).includes('topics') ? [swap] : []) : undefined
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
+  })
+
   it('are refused if the node has another block there', async () => {
     const { chain, openKeysOfChain, settle } = openReader()
     openKeysOfChain.add({ block: HEAD })
