@@ -281,6 +281,7 @@ const TapeRow = memo(({ line, top, head, atMs }: RowProps) => {
       data-line={line.id}
       data-stage={stage ?? undefined}
       data-tint={tintOf(line) ?? undefined}
+      data-weight={weightOf(line) ?? undefined}
       data-trade={content.type === 'trade' || undefined}
       data-late={isLate || undefined}
       data-amended={line.amended.length > 0 || undefined}
@@ -297,7 +298,7 @@ const TapeRow = memo(({ line, top, head, atMs }: RowProps) => {
             {symbol === '*' ? '' : symbol}
           </span>
           <span class={`line-type ${sideOf(line)}`}>{type}</span>
-          <span class={`line-value ${weightOf(line)}`}>{value || figure}</span>
+          <span class="line-value">{value || figure}</span>
         </span>
         <span class="line-row" aria-hidden="true">
           <span class="line-detail" title={[lineRemark(line), detail].filter(Boolean).join(': ')}>

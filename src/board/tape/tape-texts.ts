@@ -29,8 +29,11 @@ export function lineText({ content }: TapeLine): LineText {
     case 'transfer':
     case 'mint':
     case 'burn':
-    case 'seize':
-      return { ...base, figure: amountText(content), value: valueText(content), detail: partiesOf(content) }
+    case 'seize': {
+      const detail = partiesOf(content)
+      if (content.raw === '0') return { ...base, type: `zero ${base.type}`, detail }
+      return { ...base, figure: amountText(content), value: valueText(content), detail }
+    }
     case 'trade': {
       const { side, price, venue, basis_bps } = content
       const at = price === null ? '' : `at ${formatDecimal(price, 2)}`
@@ -152,10 +155,10 @@ export function shortValue(line: TapeLine): string {
   return isEstimate ? `≈ $${formatDecimal(content.reference_value, 0)}` : lineText(line).value
 }
 
-/** Formats a value. A value below half a cent is not shown as 0. */
-function valueText({ reference_value, raw }: { readonly reference_value: string | null; readonly raw: string }): string {
-  if (reference_value === null) return 'no NAV'
-  return reference_value === '0.00' && raw !== '0' ? '< $0.01' : `≈ $${formatDecimal(reference_value, 2)}`
+/** Formats a value. A value below half a cent is not shown as 0. The NAV that was unknown then may be known now. */
+function valueText({ reference_value }: { readonly reference_value: string | null }): string {
+  if (reference_value === null) return 'NAV unknown'
+  return reference_value === '0.00' ? '< $0.01' : `≈ $${formatDecimal(reference_value, 2)}`
 }
 
 export const ZERO_ADDRESS = /^0x0{40}$/
@@ -203,7 +206,7 @@ export const shortRemark = (line: TapeLine): string | null => remarkOf(line)?.sh
 
 /** The amount of a line that also has a value, with its first digits: the sheet of the fact has all of them. */
 export function shortFigure({ content }: TapeLine): string {
-  if (!('amount' in content) || !('reference_value' in content)) return ''
+  if (!('amount' in content) || !('reference_value' in content) || content.raw === '0') return ''
   return content.amount === null ? amountText(content) : formatTokens(content.amount)
 }
 
@@ -219,14 +222,21 @@ export function tintOf({ content, retraction }: TapeLine): 'attention' | 'bad' |
   return isDelisted || ['seize', 'multiplier', 'pause', 'gap', 'hole'].includes(type) ? 'attention' : null
 }
 
-/** Value in dollars from which a line is printed bold. */
-const HEAVY_USD = 10_000
+/** Value in dollars from which a movement is printed bold, and below which it is soft. */
+const [HEAVY_USD, LIGHT_USD] = [10_000, 1]
 
 /** The value of a line in dollars, with the currency of a trade taken as one; null of a line that has none. */
 export const dollarsOf = ({ content }: TapeLine): number | null =>
   'reference_value' in content ? Number(content.type === 'trade' ? content.currency_amount : content.reference_value) : null
 
-export const weightOf = (line: TapeLine): 'heavy' | '' => ((dollarsOf(line) ?? 0) >= HEAVY_USD ? 'heavy' : '')
+/** How much ink a line has, whatever its stage: a trade leads, and what is worth nothing is soft. */
+export function weightOf(line: TapeLine): 'heavy' | 'light' | 'unknown' | null {
+  const { content } = line
+  const dollars = dollarsOf(line)
+  if (dollars === null || content.type === 'trade') return dollars === null ? null : 'heavy'
+  if ('reference_value' in content && content.reference_value === null && content.raw !== '0') return 'unknown'
+  return dollars >= HEAVY_USD ? 'heavy' : dollars < LIGHT_USD ? 'light' : null
+}
 
 /** Describes a line in one sentence, for screen readers. It has no addresses, which cannot be followed by ear. */
 export function lineSentence(line: TapeLine, head: Head | null): string {
@@ -234,7 +244,9 @@ export function lineSentence(line: TapeLine, head: Head | null): string {
   const { symbol, type, figure, value, detail } = lineText(line)
   const stage = stageOf(line, head)
   const what =
-    'raw' in content && content.amount !== null ? `${type} of ${figure} tokens` : [type, figure].filter(Boolean).join(' ')
+    'raw' in content && content.amount !== null && figure !== ''
+      ? `${type} of ${figure} tokens`
+      : [type, figure].filter(Boolean).join(' ')
   const worth = value.replace('≈ $', 'about $')
   const more = content.type === 'trade' ? tradeWords(content) : 'raw' in content ? '' : detail.replace('→', 'to')
   const isOver = stage === null ? '' : stageWords[stage]

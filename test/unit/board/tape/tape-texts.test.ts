@@ -1,6 +1,14 @@
 import { expect, it } from 'vitest'
 import type { TapeLine } from '../../../../src/board/tape/tape-lines.ts'
-import { dollarsOf, lineSentence, lineText, shortValue, tintOf } from '../../../../src/board/tape/tape-texts.ts'
+import {
+  dollarsOf,
+  lineSentence,
+  lineText,
+  shortFigure,
+  shortValue,
+  tintOf,
+  weightOf,
+} from '../../../../src/board/tape/tape-texts.ts'
 
 const block = { number: 7, hash: null, timestamp: null }
 const fact = { symbol: 'AAPLc', address: '0xa', key: '7-0xb-1', stage: 'preconfirmed', late: false, block }
@@ -31,6 +39,11 @@ it.each([
     line(transfer, { retraction }),
     'AAPLc transfer of 42.5 tokens, about $13,919.28, retracted, not in the sealed block',
   ],
+  [
+    'a transfer of nothing',
+    line({ ...transfer, raw: '0', amount: '0', reference_value: '0.00' }),
+    'AAPLc zero transfer, pre-confirmed',
+  ],
   ['a split', line(split, { isSealed: true }), 'AAPLc split, 1 to 4 · in effect, sealed'],
 ])('a screen reader says of %s what it is, what it is worth, and whether it is certain', (_, shown, sentence) => {
   expect(lineSentence(shown, null)).toBe(sentence)
@@ -40,6 +53,9 @@ it.each([
   [line(transfer), '≈ $13,919'],
   [line({ ...transfer, reference_value: '999.99' }), '≈ $999.99'],
   [line(trade), '410.20 USDC'],
+  [line({ ...transfer, reference_value: '0.00' }), '< $0.01'],
+  [line({ ...transfer, reference_value: null }), 'NAV unknown'],
+  [line({ ...transfer, raw: '0', reference_value: '0.00' }), ''],
 ])('an estimate of a thousand dollars or more has no cents', (shown, value) => {
   expect(shortValue(shown)).toBe(value)
 })
@@ -49,6 +65,21 @@ it.each([
   ['a movement its value at the NAV', line(transfer), 13_919.28],
   ['a split nothing', line(split), null],
 ])('%s', (_, one, dollars) => expect(dollarsOf(one)).toBe(dollars))
+
+it.each([
+  ['a trade', line({ ...trade, currency_amount: '0.1' }), 'heavy'],
+  ['a large movement', line(transfer), 'heavy'],
+  ['a movement', line({ ...transfer, reference_value: '1.00' }), null],
+  ['a movement of less than a dollar', line({ ...transfer, reference_value: '0.99' }, { isSealed: true }), 'light'],
+  ['a movement of nothing', line({ ...transfer, raw: '0', reference_value: null }), 'light'],
+  ['a movement without a NAV', line({ ...transfer, reference_value: null }), 'unknown'],
+  ['a split', line(split), null],
+])('the ink of %s depends on its value', (_, shown, weight) => expect(weightOf(shown)).toBe(weight))
+
+it('nothing is not given as a number', () => {
+  const nothing = line({ ...transfer, raw: '0', amount: '0', reference_value: '0.00' })
+  expect([lineText(nothing).type, lineText(nothing).figure, shortFigure(nothing)]).toEqual(['zero transfer', '', ''])
+})
 
 it.each([
   ['1', '20', 'split'],
