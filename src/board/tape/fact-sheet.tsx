@@ -6,7 +6,7 @@ import type { BoardFilter } from '../shared/board-route.ts'
 import { CopyButton } from '../shared/copy-button.tsx'
 import { HexLink } from '../shared/hex-link.tsx'
 import { changeFilter, PageLink, replacePage } from '../shared/navigation.tsx'
-import { formatAmount, shortHex } from '../shared/number-text.ts'
+import { formatAmount, formatBlock, shortHex } from '../shared/number-text.ts'
 import { relayUrl } from '../shared/page-settings.ts'
 import { Sheet } from '../shared/sheet.tsx'
 import { stageWords } from '../shared/state-words.ts'
@@ -96,7 +96,7 @@ function LifeSheet({ id, feed, shell }: Pick<FactSheetProps, 'id' | 'feed'> & { 
               <div key={kind}>
                 <dt>{kind === 'tx' ? 'transaction' : 'token'}</dt>
                 <dd>
-                  <HexLink kind={kind} label="" hex={hex} isWhole={kind === 'tx'} />
+                  <HexLink kind={kind} label="" hex={hex} isWhole />
                 </dd>
               </div>
             )
@@ -133,8 +133,9 @@ function FactSummary({ line }: { readonly line: TapeLine }) {
   const { symbol, figure, value, detail } = lineText(line)
   const { content } = line
   const remark = lineRemark(line)
-  const amount = 'raw' in content ? `${figure} ${symbol}` : figure
-  const shares = 'shares' in content && 'key' in content ? `${formatAmount(content.shares)} shares` : ''
+  const amount = 'raw' in content ? `${figure || '0'} ${symbol}` : figure
+  const isOther = 'shares' in content && 'key' in content && content.shares !== content.amount
+  const shares = isOther ? `${formatAmount(content.shares)} shares` : ''
   const [first, ...others] = [value, amount, shares].filter(Boolean)
   return (
     <p class={`summary ${line.retraction ? 'struck' : ''}`}>
@@ -252,5 +253,5 @@ function lifeDetail(update: Update): string {
   if (update.type === 'amend') return update.changed.join(', ')
   if (!('block' in update) || !update.block) return ''
   const { number, hash } = update.block
-  return `block ${number}${hash === null ? '' : ` ${shortHex(hash)}`}`
+  return `block ${formatBlock(number)}${hash === null ? '' : ` ${shortHex(hash)}`}`
 }
