@@ -4,7 +4,6 @@ import {
   book,
   ConnectionError,
   connect,
-  type Gap,
   type Head,
   type HistoryOptions,
   type RelayClient,
@@ -156,8 +155,8 @@ export class BoardFeed {
   }
 
   /** A change of the supply alone counts as a reading, because the list reports one every few seconds. */
-  #isLine(item: Update | Gap): boolean {
-    if (item.type === 'gap' || followingTypes.includes(item.type)) return true
+  #isLine(item: Update): boolean {
+    if (followingTypes.includes(item.type)) return true
     // Only movements and trades have a value that the filter can ask for.
     if (this.filter.minValue !== '' && this.filter.types.length === 0 && !('shares' in item)) return false
     const isSupply = item.type === 'token' && item.changed.join() === 'total_supply'
@@ -203,11 +202,13 @@ export class BoardFeed {
     this.#unshown += 1
     this.#notify()
     if (item.type === 'snapshot') return
-    if (this.#isLine(item)) this.lines.apply(item)
     if (item.type === 'gap') {
+      const time = this.lastUpdates.get('*') ?? new Date(this.openedMs).toISOString()
+      this.lines.apply({ ...item, time })
       this.gap = { id: item.id, atMs: this.clock.nowMs() }
       return
     }
+    if (this.#isLine(item)) this.lines.apply(item)
     if (item.type === 'token' && typeof item.before?.symbol === 'string') this.day.rename(item.before.symbol, item.symbol)
     this.clock.observe(item.time)
     this.lastUpdates.set('*', item.time)

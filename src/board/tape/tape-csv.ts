@@ -17,7 +17,7 @@ export function tapeCsv(lines: readonly TapeLine[], head: Head | null): string {
     const block = 'block' in content && content.block ? content.block.number : null
     const tx = 'tx' in content && content.tx ? content.tx.hash : null
     return [
-      ...['time' in content ? content.time : null, line.id, textOf('symbol'), content.type, stageOf(line, head)],
+      ...[content.time, line.id, textOf('symbol'), content.type, stageOf(line, head)],
       ...[...fields, ...partyFields].map(textOf),
       ...[block, tx, lineText(line).detail, lineRemark(line)],
     ]

@@ -1,4 +1,4 @@
-import type { Block, Gap, RetractMessage, StreamItem, Update } from '../../sdk/client/index.ts'
+import type { Block, Gap, RetractMessage, Update } from '../../sdk/client/index.ts'
 import { followedKeys, stageAfter } from '../../sdk/generated/key-life.ts'
 import { updateTypes } from '../../sdk/generated/names.ts'
 
@@ -7,13 +7,16 @@ const unlisted = ['seal', 'retract', 'amend', 'finality'] as const
 export type LineUpdate = Exclude<Update, { type: (typeof unlisted)[number] }>
 export const lineTypes = updateTypes.filter((type) => !unlisted.some((other) => other === type))
 
+/** A gap of the page, with the time up to which it has all messages. */
+export type TimedGap = Gap & { readonly time: string }
+
 /** A line of the list. Each change makes a new object, so `===` shows whether a line changed. */
 export type TapeLine = {
   /** Number of the line, which never changes. Older lines have smaller numbers, also negative ones. */
   readonly nth: number
   /** Key of the fact, or position of the message if it has no key. */
   readonly id: string
-  readonly content: LineUpdate | Gap
+  readonly content: LineUpdate | TimedGap
   readonly isSealed: boolean
   readonly retraction: Pick<RetractMessage, 'reason' | 'replaced_by' | 'time'> | null
   readonly amended: readonly string[]
@@ -79,7 +82,7 @@ export class TapeLines {
     return nth === undefined ? undefined : this.at(nth)
   }
 
-  apply(item: Exclude<StreamItem, { type: 'snapshot' }>): void {
+  apply(item: Update | TimedGap): void {
     switch (item.type) {
       case 'seal':
         for (const key of followedKeys(item))
@@ -125,7 +128,7 @@ export class TapeLines {
     this.#laterChanges = hasOlder ? older.#laterChanges : []
   }
 
-  #append(content: LineUpdate | Gap): void {
+  #append(content: LineUpdate | TimedGap): void {
     const id = 'key' in content && content.key !== undefined ? content.key : content.id
     const isSealed = 'stage' in content && content.stage === 'sealed'
     // After a gap the relay tells again how a fact ended.
@@ -140,7 +143,7 @@ export class TapeLines {
   }
 
   /** A pool moves the tokens of a trade in a transfer of the same transaction, before the trade or after it. */
-  #pair(id: string, content: LineUpdate | Gap): void {
+  #pair(id: string, content: LineUpdate | TimedGap): void {
     if ((content.type !== 'trade' && content.type !== 'transfer') || !content.tx) return
     const { tx, address, raw } = content
     const wanted = content.type === 'trade' ? 'transfer' : 'trade'

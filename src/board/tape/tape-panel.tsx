@@ -225,8 +225,7 @@ function LineList({ feed, nowMs, scroller, shown, waiting, show, isWall, top, on
         {rows.map((line, index) => {
           // Only sealed lines depend on the heads. The others receive none, so that a new head does not draw them again.
           const head = line.isSealed ? feed.head : null
-          const atMs = line.id === feed.gap?.id ? feed.gap.atMs : null
-          return <TapeRow key={line.nth} top={(from + index) * linePx} {...{ line, head, atMs }} />
+          return <TapeRow key={line.nth} top={(from + index) * linePx} {...{ line, head }} />
         })}
       </ul>
       {count === 0 && <p class="empty">{emptyWords(feed, show, waiting, nowMs)}</p>}
@@ -259,15 +258,9 @@ function emptyWords(feed: BoardFeed, show: TapeShow, waiting: number, nowMs: num
   return `${tapeTabs[show].empty}${since}`
 }
 
-type RowProps = {
-  readonly line: TapeLine
-  readonly top: number
-  readonly head: Head | null
-  /** When a gap was found, which has no time of its own. */
-  readonly atMs: number | null
-}
+type RowProps = { readonly line: TapeLine; readonly top: number; readonly head: Head | null }
 
-const TapeRow = memo(({ line, top, head, atMs }: RowProps) => {
+const TapeRow = memo(({ line, top, head }: RowProps) => {
   const { content } = line
   const { symbol, type, figure, detail } = lineText(line)
   const value = shortValue(line)
@@ -290,8 +283,8 @@ const TapeRow = memo(({ line, top, head, atMs }: RowProps) => {
         <span class="unseen">{lineSentence(line, head)}</span>
         <span class="line-row" aria-hidden="true">
           <span class="line-time">
-            {'time' in content && formatClock(content.time)}
-            <span class="milliseconds">{'time' in content && content.time.slice(19, 23)}</span>
+            {formatClock(content.time)}
+            <span class="milliseconds">{content.time.slice(19, 23)}</span>
           </span>
           <span class="line-dot" />
           <span class="line-symbol" dir="auto">
@@ -304,7 +297,6 @@ const TapeRow = memo(({ line, top, head, atMs }: RowProps) => {
           <span class="line-detail" title={[lineRemark(line), detail].filter(Boolean).join(': ')}>
             {isLate && stage !== 'retracted' && <LateClock />}
             {remark !== null && <span class="attention">{`${remark}${detail && ' · '}`}</span>}
-            {atMs !== null && `noticed ${formatClock(new Date(atMs).toISOString())} · `}
             {detail}
           </span>
           <span class="line-figure">{shortFigure(line)}</span>

@@ -29,11 +29,9 @@ export function lineText({ content }: TapeLine): LineText {
     case 'transfer':
     case 'mint':
     case 'burn':
-    case 'seize': {
-      const detail = partiesOf(content)
-      if (content.raw === '0') return { ...base, type: `zero ${base.type}`, detail }
-      return { ...base, figure: amountText(content), value: valueText(content), detail }
-    }
+    case 'seize':
+      if (content.raw === '0') return { ...base, type: `zero ${base.type}`, detail: partiesOf(content) }
+      return { ...base, figure: amountText(content), value: valueText(content), detail: partiesOf(content) }
     case 'trade': {
       const { side, price, venue, basis_bps } = content
       const at = price === null ? '' : `at ${formatDecimal(price, 2)}`
@@ -85,7 +83,11 @@ export function lineText({ content }: TapeLine): LineText {
     case 'session':
       return { ...base, detail: `${content.market}: ${sessionWords(content)}` }
     case 'gap':
-      return { ...base, type: `messages ${isMissing(content.reason) ? 'are' : 'may be'} missing`, detail: gapWords[content.reason] }
+      return {
+        ...base,
+        type: `messages after this ${isMissing(content.reason) ? 'are' : 'may be'} missing`,
+        detail: gapWords[content.reason],
+      }
   }
 }
 
@@ -133,10 +135,10 @@ type GapReason = Extract<TapeLine['content'], { type: 'gap' }>['reason']
 
 export const gapWords: Readonly<Record<GapReason, string>> = {
   expired: 'the relay had deleted them',
-  epoch: 'the relay began a new tape',
-  ahead: 'the relay lost its end',
-  long: 'too many for one replay',
-  missed: 'lost on the way',
+  epoch: 'the relay lost its tape and began a new one',
+  ahead: 'the relay lost the end of its tape',
+  long: 'they were too many to send again',
+  missed: 'they were lost on the way',
 }
 
 /** Whether messages are missing at a gap for sure. */

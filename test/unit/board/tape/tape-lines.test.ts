@@ -77,7 +77,7 @@ describe('a line of the tape', () => {
   })
 
   it('whose end may be lost in a gap says so, until the relay tells how it ended', () => {
-    const gap = { type: 'gap', id: 'e.gap', reason: 'missed', after: null, through: 'e.gap', backfill: null } as const
+    const gap = { type: 'gap', id: 'e.gap', reason: 'missed', after: null, through: 'e.gap', backfill: null, time: '' } as const
     const lines = applied([transfer('sealed'), seal('sealed'), transfer('k'), transfer('l'), transfer('m')])
     lines.apply(gap)
     const unsure = () => lines.all.flatMap(({ id, isUnsure }) => (isUnsure ? [id] : []))
