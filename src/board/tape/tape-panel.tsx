@@ -263,7 +263,7 @@ type RowProps = { readonly line: TapeLine; readonly top: number; readonly head: 
 const TapeRow = memo(({ line, top, head }: RowProps) => {
   const { content } = line
   const { symbol, type, figure, detail } = lineText(line)
-  const value = shortValue(line)
+  const [value, short] = [shortValue(line), shortFigure(line)]
   const stage = stageOf(line, head)
   const remark = shortRemark(line)
   const isLate = 'late' in content && content.late === true
@@ -299,7 +299,10 @@ const TapeRow = memo(({ line, top, head }: RowProps) => {
             {remark !== null && <span class="attention">{`${remark}${detail && ' · '}`}</span>}
             {detail}
           </span>
-          <span class="line-figure">{shortFigure(line)}</span>
+          <span class="line-figure">
+            {short}
+            {short !== '' && 'amount' in content && content.amount !== null && <bdi> {symbol}</bdi>}
+          </span>
         </span>
       </button>
     </li>

@@ -228,7 +228,7 @@ it('a line shortens its amount, and its sheet and its sentence have it whole', a
   devnet.makeFlashblock()
   const line = page.locator('[data-stage="preconfirmed"]')
   await line.waitFor()
-  expect(await line.locator('.line-figure').textContent()).toBe('12,345.6780')
+  expect(await line.locator('.line-figure').textContent()).toBe('12,345.6780 AAPLc')
   expect(await line.locator('.unseen').textContent()).toContain('12,345.678')
   await line.locator('button').click()
   expect(await page.getByRole('dialog').locator('.summary').textContent()).toContain('12,345.678 AAPLc')

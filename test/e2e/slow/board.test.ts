@@ -190,7 +190,10 @@ it('a gap is a line that says what is missing, and the page goes on with new sna
   await page.getByRole('button', { name: 'Dismiss' }).click()
   await page.locator('.trouble', { hasText: 'Messages may be missing at' }).waitFor({ state: 'detached' })
   await gapLine.locator('button').click()
-  await page.getByRole('dialog', { name: 'Messages may be missing' }).getByText('the relay lost its tape and began a new one').waitFor()
+  await page
+    .getByRole('dialog', { name: 'Messages may be missing' })
+    .getByText('the relay lost its tape and began a new one')
+    .waitFor()
   await page.keyboard.press('Escape')
   await page.waitForURL(/#\/\?types=transfer$/)
   await page.goto(`${relay.url}/#/source?types=transfer`)
