@@ -107,16 +107,19 @@ type LaterMultiplier = Extract<TapeLine['content'], { type: 'multiplier' }> & { 
 const isLater = (content: Extract<TapeLine['content'], { type: 'multiplier' }>): content is LaterMultiplier =>
   content.phase === 'scheduled' && content.effective_at !== null
 
-function tokenText({
-  change,
-  changed,
-  before,
-  symbol,
-}: Extract<TapeLine['content'], { type: 'token' }>): Pick<LineText, 'type' | 'detail'> {
+/** Fields of a token whose values say nothing to a reader. */
+const metadataFields = ['extra_metadata', 'contract_uri']
+
+function tokenText(content: Extract<TapeLine['content'], { type: 'token' }>): Pick<LineText, 'type' | 'detail'> {
+  const { change, changed, before } = content
   const names = changed.join(', ').replaceAll('_', ' ')
   if (change !== 'changed') return { type: change, detail: names }
-  const old = changed.includes('symbol') && typeof before?.symbol === 'string' ? before.symbol : null
-  return old === null ? { type: `${names} changed`, detail: '' } : { type: 'renamed', detail: `${old} → ${symbol}` }
+  if (changed.every((field) => metadataFields.includes(field))) return { type: 'token details changed', detail: names }
+  const steps = changed.flatMap((field) => {
+    const [old, now] = [before?.[field], content.token[field]]
+    return typeof old === 'string' && typeof now === 'string' ? [`${old} → ${now}`] : []
+  })
+  return { type: changed.includes('symbol') ? 'renamed' : `${names} changed`, detail: steps.join(' · ') }
 }
 
 /** A multiplier that becomes a whole number of times as large, or as small, is that of a split. */

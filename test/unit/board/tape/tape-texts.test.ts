@@ -93,11 +93,17 @@ it.each([
 })
 
 it.each([
-  [{ change: 'changed', changed: ['name'], before: { name: 'Apple' } }, ['name changed', '']],
-  [{ change: 'changed', changed: ['symbol', 'name'], before: { symbol: 'APLc' } }, ['renamed', 'APLc → AAPLc']],
+  [{ change: 'changed', changed: ['name'], before: { name: 'Apl' } }, ['name changed', 'Apl → Apple']],
+  [{ change: 'changed', changed: ['name'], before: null }, ['name changed', '']],
+  [
+    { change: 'changed', changed: ['symbol', 'name'], before: { symbol: 'APLc', name: 'Apl' } },
+    ['renamed', 'APLc → AAPLc · Apl → Apple'],
+  ],
+  [{ change: 'changed', changed: ['contract_uri'], before: {} }, ['token details changed', 'contract uri']],
+  [{ change: 'changed', changed: ['paused_features'], before: { paused_features: [] } }, ['paused features changed', '']],
   [{ change: 'listed', changed: [], before: null }, ['listed', '']],
 ])('a record that is %o is told as %o', (fields, words) => {
-  const { type, detail } = lineText(line({ ...fact, type: 'token', ...fields }))
+  const { type, detail } = lineText(line({ ...fact, type: 'token', token: { symbol: 'AAPLc', name: 'Apple' }, ...fields }))
   expect([type, detail]).toEqual(words)
 })
 
