@@ -104,7 +104,14 @@ export function FilterForm({ filter, onChange }: FilterProps) {
       </p>
       {field('account', 'Addresses', 'from or to 0x…')}
       <fieldset class="wide">
-        <legend>Types (none ticked: all)</legend>
+        <legend>Types</legend>
+        <p class="types">
+          <small class="faint">Default</small>
+          <label class="check">
+            <input type="checkbox" checked={types.length === 0} onChange={() => set({ types: [] })} />
+            all usual types
+          </label>
+        </p>
         {typeGroups.map(([name, group]) => (
           <p class="types" key={name}>
             <small class="faint">{name}</small>
