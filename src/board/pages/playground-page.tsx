@@ -75,11 +75,13 @@ function CopyPanel({ filter }: { readonly filter: BoardFilter }) {
             {name}
           </button>
         ))}
+      </fieldset>
+      <div class="code">
+        <CodeBlock text={text} />
         <button type="button" class="primary" onClick={copy}>
           {isCopied ? 'Copied' : 'Copy'}
         </button>
-      </fieldset>
-      <CodeBlock text={text} />
+      </div>
     </section>
   )
 }
