@@ -176,9 +176,11 @@ const signNames = [
   ['retracted', 'retracted'],
 ] as const
 
+/** The number of the strip, of which the page may have read a part only. */
+const retractedOf = (feed: BoardFeed): number => Math.max(recordOf(feed).retracted, feed.lines.retractedCount)
+
 function TapeTabs({ feed, show }: Pick<TapeProps, 'feed' | 'show'>) {
-  // The number of the strip, of which the page may have read a part only.
-  const retracted = Math.max(recordOf(feed).retracted, feed.lines.retractedCount)
+  const retracted = retractedOf(feed)
   return (
     <nav aria-label="Parts of the tape">
       {tapeShows.map((name) => (
@@ -232,6 +234,7 @@ function LineList({ feed, nowMs, scroller, shown, waiting, show, isWall, top, on
       {!isWall && feed.olderEnd !== null && (
         <button type="button" class="older" onClick={() => void feed.readOlder()}>
           {feed.isReadingHistory ? 'Reading older lines …' : 'Older lines'}
+          {show === 'retracted' && ` (${formatCount(feed.lines.retractedCount)} of ${formatCount(retractedOf(feed))} read)`}
         </button>
       )}
     </section>
