@@ -4,9 +4,9 @@ import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { addressFrom } from '../chain/hashes.ts'
 import { type DevnetPool, poolContract, pools, routePartnerOf } from '../tokens/devnet-pools.ts'
-import { poolValues } from '../tokens/pool-storage.ts'
+import { poolValues, readPoolState } from '../tokens/pool-storage.ts'
 import { rootOfPrice } from '../tokens/sqrt-price.ts'
-import { buildRoute, buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
+import { buildRoute, buildSwap, reserveBoundOf, reserveOf, SWAP_GAS, valueBetween } from '../tokens/swap-call.ts'
 import { tokenBalanceKey } from '../tokens/token-storage.ts'
 import type { ReadPoolPrice } from './pool-price.ts'
 import { drawCount, pick, seededRandom } from './seeded-random.ts'
@@ -17,6 +17,8 @@ import type { ReadActivity } from './trading-week.ts'
 const SWAP_SHARE = 0.25
 /** Share of the swaps of a pool that are routes, if it has a partner. */
 const ROUTE_SHARE = 0.5
+/** Least value of a swap, in dollars. The price of less is imprecise, because amounts have whole units. */
+const LEAST_VALUE = 1
 /** Whether a pool trades at night too, so that a client of AAPLc soon receives a swap. */
 const isSteady = ({ symbol, kind }: DevnetPool): boolean => symbol === 'AAPLc' && kind === 'slipstream'
 /** In a past that is only outlined, one block of this number has a swap. */
@@ -62,12 +64,15 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
   const build =
     (cycle: number, swap: ScheduledSwap): DeferredTransaction =>
     (context) => {
-      const { pool, partner, index } = swap
+      const { pool, partner, index, isLast } = swap
       const root = rootAfter(cycle, swap)
       const transaction = partner ? buildRoute(pool, partner, trader, root) : buildSwap(pool, trader, { sqrtPriceX96: root })
-      const { writes, ...others } = transaction(context)
+      const { logs, writes, ...others } = transaction(context)
       const counted = traderValues(cycle, index + 1).map(([key, value]) => writeValue(key, value))
-      return { ...others, writes: [...writes, ...counted] }
+      // The last swap of a pool leaves the price with which the next cycle begins, whatever it is worth.
+      if (!isLast && valueBetween(pool, readPoolState(context.readState, pool).sqrtPriceX96, root) < LEAST_VALUE)
+        return { ...others, logs: [], writes: counted }
+      return { ...others, logs, writes: [...writes, ...counted] }
     }
   const swapsOf = (block: number, first: number, count: number): readonly ScheduledSwap[] => {
     const at = ((block - 1) % CYCLE_BLOCKS) * flashblocksPerBlock + first

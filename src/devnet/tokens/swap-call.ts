@@ -3,6 +3,7 @@ import { type Hex, toWord } from '../../lib/hex.ts'
 import { type ReadState, type StateWrite, writeValue } from '../chain/account-state.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { type DevnetPool, isTokenFirst, poolContract } from './devnet-pools.ts'
+import { TOKEN_DECIMALS } from './issued-tokens.ts'
 import { packPoolState, poolLiquidityKey, poolStateKey, readPoolState } from './pool-storage.ts'
 import { Q96, rootOfPrice } from './sqrt-price.ts'
 import { swapLog } from './swap-event.ts'
@@ -80,6 +81,10 @@ export const reserveOf = (pool: DevnetPool, sqrtPriceX96: bigint): bigint => {
   if (held >= most) return most - least
   return held > least ? held - least : 0n
 }
+
+/** Returns about how many dollars a swap between two prices is worth. */
+export const valueBetween = (pool: DevnetPool, before: bigint, after: bigint): number =>
+  (Math.abs(Number(reserveOf(pool, after) - reserveOf(pool, before))) * pool.averagePrice) / 10 ** TOKEN_DECIMALS
 
 /** Returns the greatest number of tokens that a pool holds at any price. */
 export const reserveBoundOf = (pool: DevnetPool): bigint => reserveBoundsOf(pool).most - reserveBoundsOf(pool).least

@@ -69,6 +69,13 @@ const openTraded = (transactionsPerFlashblock: number, atMs = WEDNESDAY_MS + 12 
   return { chain, blocks, trades: blocks.flatMap(tradesIn) }
 }
 
+it('a swap is worth a dollar, but perhaps for the last one of a pool in a cycle', () => {
+  const trades = [1, 4, 6, 9, 11, 14.9, 17, 21].flatMap((hour) => openTraded(2, WEDNESDAY_MS + hour * HOUR_MS).trades)
+  const dust = trades.filter(({ value }) => value < 1)
+  expect(trades.length).toBeGreaterThan(1_000)
+  expect(dust.length).toBeLessThan(2)
+})
+
 it('swaps happen in every pool that has liquidity, in every cycle, near the reference value, and never empty it', () => {
   const { chain, trades } = openTraded(0.2)
   const readNav = createNavCurve(SEED)
