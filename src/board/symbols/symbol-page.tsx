@@ -250,7 +250,7 @@ function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockPr
             last
           </button>
           <button type="button" aria-pressed={isLargest} onClick={() => setLargest(true)}>
-            largest of {own.length}
+            largest of the {own.length} loaded
           </button>
         </fieldset>
       </h2>
