@@ -18,7 +18,7 @@ import { nameOf, pausedText, scheduledText, sharesText, warningsText } from '../
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import { CodeBlock, visibleJson } from '../shared/visible-text.tsx'
 import { isFolded, type TapeLine } from '../tape/tape-lines.ts'
-import { dollarsOf, lineRemark, lineText, multiplierWords, phaseWords, stageOf } from '../tape/tape-texts.ts'
+import { dollarsOf, lineRemark, lineText, multiplierWords, phaseWords, shortFigure, stageOf } from '../tape/tape-texts.ts'
 import { AlertPanel } from './alert-panel.tsx'
 import { BasisCell, ChangeCell, NavCell, PinButton, QuoteCell, type StockProps, SupplyCell, VolumeCell } from './symbol-cells.tsx'
 
@@ -272,7 +272,7 @@ type MovementProps = { readonly line: TapeLine; readonly stage: LineStage | null
 function MovementRow({ line, stage, nowMs }: MovementProps) {
   const { content } = line
   if (!('shares' in content && 'key' in content)) return null
-  const { figure, value, detail, type } = lineText(line)
+  const { value, detail, type } = lineText(line)
   const open = () => openPage({ name: 'fact', key: line.id })
   return (
     <tr class={line.retraction ? 'struck' : ''} data-stage={stage ?? undefined} title={lineRemark(line) ?? ''}>
@@ -283,7 +283,7 @@ function MovementRow({ line, stage, nowMs }: MovementProps) {
       <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
       <td>{type}</td>
       <td>{'from' in content ? `${shortHex(content.from)} → ${shortHex(content.to)}` : detail}</td>
-      <td class="figure">{figure}</td>
+      <td class="figure">{shortFigure(line)}</td>
       <td class="figure">{formatDecimal(content.shares, 2)}</td>
       <td class="figure">{value}</td>
       <td>
