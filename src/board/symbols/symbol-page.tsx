@@ -87,6 +87,9 @@ const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProp
   ['Supply', SupplyCell],
 ]
 
+/** Characters of every valid ISIN. */
+const ISIN_LENGTH = 12
+
 type SymbolHeadProps = FigureProps & Pick<PageProps, 'order' | 'alertState' | 'view'>
 
 function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: SymbolHeadProps) {
@@ -127,10 +130,15 @@ function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: Symb
         </div>
         <h1>
           <PinButton {...{ stock, view }} />
-          <b dir="auto">{stock.symbol}</b> <span dir="auto">{nameOf(stock)}</span>
+          <b dir="auto">{stock.symbol}</b>{' '}
+          <span dir="auto" title={nameOf(stock)}>
+            {nameOf(stock)}
+          </span>
         </h1>
         <p class="facts">
-          {typeof isin === 'string' && <span>ISIN {isin}</span>}
+          {typeof isin === 'string' && (
+            <span title={isin}>ISIN {isin.length > ISIN_LENGTH ? `${isin.slice(0, ISIN_LENGTH)}…` : isin}</span>
+          )}
           <HexLink kind="address" label="contract" hex={stock.address} />
           <span>{sharesText(stock)}</span>
         </p>
