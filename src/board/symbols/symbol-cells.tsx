@@ -229,7 +229,8 @@ export function VolumeCell({ day: { volume, trades, isRead } }: DayProps) {
 export function SupplyCell({ stock: { token, multiplier } }: Pick<StockProps, 'stock'>) {
   const tokens = token.total_supply
   if (typeof tokens !== 'number') return <EmptyCell field="supply" words="unknown" />
-  const shares = multiplier === null ? 'shares unknown' : `${formatQuantity(tokens * Number(multiplier))} shares`
+  const shares =
+    multiplier === null ? 'shares unknown' : multiplier === '1' ? 'tokens' : `${formatQuantity(tokens * Number(multiplier))} shares`
   return (
     <Cell field="supply" title={`${tokens} tokens`} words={shares}>
       {formatQuantity(tokens)}
