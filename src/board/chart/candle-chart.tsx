@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { Bar, BarInterval, StockState, Update } from '../../sdk/client/index.ts'
+import { type Bar, type BarInterval, premium, type StockState, type Update } from '../../sdk/client/index.ts'
 import { barIntervals } from '../../sdk/generated/bar-intervals.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
@@ -7,7 +7,7 @@ import { formatBps, formatMoney, formatPrice, UNKNOWN } from '../shared/number-t
 import { newsBpsOf } from '../shared/stock-texts.ts'
 import { formatMoment } from '../shared/time-text.ts'
 import { CandleDrawing, type ChartData, timeOf } from './candle-drawing.ts'
-import { barsCsv, chartSentence, marksOf, navPoints, type Shade, shadesOf, stepsOf } from './chart-data.ts'
+import { barsCsv, chartSentence, hasBasis, marksOf, navPoints, type Shade, shadesOf, stepsOf } from './chart-data.ts'
 
 export type ChartProps = {
   readonly stock: StockState
@@ -53,6 +53,7 @@ export function CandleChart(props: ChartProps) {
   const isLive = feed.state?.phase === 'live'
   const { bars, failure } = useBars(feed, stock.address, interval, isLive)
   const navs = navPoints(bars, readings, { nav: stock.nav, seconds: nowMs / 1_000 }, step)
+  const bps = premium(stock)?.bps
   const known = [...bars.map(timeOf), ...navs.map(({ time }) => time)]
   const times = known.length === 0 ? [] : stepsOf(Math.min(...known), Math.max(...known), step, BARS_BOUND)
   const data = {
@@ -63,6 +64,7 @@ export function CandleChart(props: ChartProps) {
     marks: marksOf(events, step),
     newsBps: newsBpsOf(stock),
     price: stock.quote?.price ?? null,
+    premiumBps: bps === undefined ? null : Number(bps),
   }
   return (
     <section class="chart-panel" aria-label="Price, NAV, volume and premium">
@@ -205,18 +207,29 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
         aria-label={chartSentence(data.bars, data.navs)}
         onKeyDown={(event) => chart.current?.press(event)}
       />
-      <p class="legend">
-        <span class="legend-nav">NAV</span>
-        {[...new Set(data.shades.values())].map((shade) => (
-          <span key={shade} class={`legend-${shade}`}>
-            {shadeNames[shade]}
-          </span>
-        ))}
-        <span>candles: trades of all pools</span>
-        <span class="wide-word">Ctrl + wheel zooms</span>
-        <a href="https://www.tradingview.com/">Charts by TradingView</a>
-      </p>
+      <Legend {...{ data, range }} />
     </>
+  )
+}
+
+function Legend({ data: { bars, navs, shades, marks, times, premiumBps }, range }: Pick<DrawnProps, 'data' | 'range'>) {
+  const { seconds } = ranges[range]
+  const shown = marks.filter(({ time }) => seconds === null || time > (times.at(-1) ?? 0) - seconds)
+  const nav = navs.at(-1)
+  return (
+    <p class="legend">
+      {nav && <span class={`legend-nav ${nav.isHeld ? 'legend-soft' : ''}`}>NAV</span>}
+      {[...new Set(shades.values())].map((shade) => (
+        <span key={shade} class={`legend-${shade}`}>
+          {shadeNames[shade]}
+        </span>
+      ))}
+      {shown[0] && <span class="legend-mark">{shown.length === 1 ? shown[0].text : 'corporate actions'}</span>}
+      {premiumBps !== null && hasBasis(bars) && <span class="legend-now">now: deepest pool</span>}
+      <span>candles: all pools</span>
+      <span class="wide-word">Ctrl + wheel zooms</span>
+      <a href="https://www.tradingview.com/">Charts by TradingView</a>
+    </p>
   )
 }
 

@@ -7,17 +7,19 @@ import {
   createSeriesMarkers,
   HistogramSeries,
   type IChartApi,
+  type ISeriesApi,
   type ISeriesMarkersPluginApi,
   LineSeries,
+  LineStyle,
   LineType,
   TickMarkType,
   type Time,
   type UTCTimestamp,
 } from 'lightweight-charts'
 import type { Bar } from '../../sdk/client/index.ts'
-import { formatMoney } from '../shared/number-text.ts'
+import { formatBps, formatDecimal, formatMoney } from '../shared/number-text.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
-import { type marksOf, type navPoints, premiumTitle, type shadesOf } from './chart-data.ts'
+import { hasBasis, type marksOf, type navPoints, navSinceOf, premiumTitle, type shadesOf } from './chart-data.ts'
 
 export type ChartData = {
   readonly bars: readonly Bar[]
@@ -30,6 +32,8 @@ export type ChartData = {
   readonly newsBps: number
   /** The price at the head of the page. */
   readonly price: string | null
+  /** The premium there, in basis points. */
+  readonly premiumBps: number | null
 }
 
 const FONT_PX = 12
@@ -43,8 +47,10 @@ const HEIGHTS = [6, PREMIUM_HEIGHT, 1.5]
 const [LABEL_PX, EDGE_PART] = [24, 0.1]
 /** Room for the names of the prices beside the newest candle, in a narrow chart for that of the NAV. */
 const [NAMES_ROOM_PX, NARROW_ROOM_PX, NARROWEST_PX] = [52, 36, 200]
-/** Height of a label. */
-const TAG_PX = 18
+/** Height of a tag at a scale, and how near to its middle it would cover a part of a label. */
+const [TAG_PX, COVERED_PX] = [18, 13]
+/** Dots of the line from the newest candle to the price. */
+const DOTS_PX = [1, 3]
 /** Newest bars of a narrow chart that leave no room for words above them. */
 const EDGE_BARS = 12
 /** Least width of a chart whose labels of prices have names. */
@@ -59,14 +65,18 @@ export class CandleDrawing {
   readonly #element: HTMLElement
   readonly #chart: IChartApi
   readonly #candles
-  readonly #pool
+  readonly #price
   readonly #nav
   readonly #shade
   readonly #volume
   readonly #premium
+  readonly #premiumNow
   readonly #marks: ISeriesMarkersPluginApi<Time>
   readonly #titles
   #ink = ''
+  /** Values of the tags at the scale of the prices, the most important first, and at that of the premium. */
+  #tags: readonly number[] = []
+  #premiumBps: number | null = null
   /** Seconds that are shown while the reader has not moved or zoomed; if they are null, everything. */
   #followed: { readonly seconds: number | null } | null = null
   #newest = 0
@@ -77,6 +87,8 @@ export class CandleDrawing {
     const quiet = { priceLineVisible: false, lastValueVisible: false }
     this.#chart = createChart(element, {
       ...{ autoSize: true, layout: { attributionLogo: false } },
+      // Without it the library marks times that are not round near the newest candle.
+      timeScale: { uniformDistribution: true },
       // A finger that moves up or down scrolls the page.
       handleScroll: { vertTouchDrag: false },
     })
@@ -86,17 +98,28 @@ export class CandleDrawing {
       autoscaleInfoProvider: () => ({ priceRange: { minValue: 0, maxValue: 1 } }),
     })
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
+    // The library moves other tags away from that of the first line.
+    this.#price = this.#chart.addSeries(LineSeries, { lineVisible: false, priceLineVisible: false, crosshairMarkerVisible: false })
+    this.#price.attachPrimitive({
+      paneViews: () => [
+        {
+          renderer: () => ({
+            draw: (target) => target.useMediaCoordinateSpace(({ context, mediaSize }) => this.#dot(context, mediaSize.width)),
+          }),
+        },
+      ],
+    })
     // A NAV holds until the next one. Its line is behind the candles.
     this.#nav = this.#chart.addSeries(LineSeries, {
-      ...{ lineType: LineType.WithSteps, lineWidth: 1, priceLineVisible: false, crosshairMarkerVisible: false },
+      ...{ lineType: LineType.WithSteps, lineWidth: 2, priceLineVisible: false, crosshairMarkerVisible: false },
     })
     this.#candles = this.#chart.addSeries(CandlestickSeries, quiet)
-    this.#pool = this.#candles.createPriceLine({ price: 0, lineVisible: false, axisLabelVisible: false })
     this.#premium = this.#chart.addSeries(
       HistogramSeries,
-      { ...quiet, priceFormat: { type: 'price', precision: 0, minMove: 1 }, autoscaleInfoProvider: withZero },
+      { ...quiet, autoscaleInfoProvider: (scale: () => AutoscaleInfo | null) => withZero(scale(), this.#premiumBps ?? 0) },
       1,
     )
+    this.#premiumNow = this.#premium.createPriceLine({ price: 0, title: 'now', lineStyle: LineStyle.Dashed, lineWidth: 1 })
     this.#volume = this.#chart.addSeries(
       HistogramSeries,
       { ...quiet, priceFormat: { type: 'custom', minMove: 1, formatter: formatMoney } },
@@ -114,10 +137,13 @@ export class CandleDrawing {
     this.#chart.subscribeCrosshairMove(({ time }) => onPoint(typeof time === 'number' ? time : null))
   }
 
-  draw({ bars, navs, times, shades, marks, newsBps, price }: ChartData): void {
+  draw({ bars, navs, times, shades, marks, newsBps, price, premiumBps }: ChartData): void {
     const colors = this.#paint()
     const at = (time: number) => ({ time: time as UTCTimestamp })
-    this.#setPrecision(Number(bars.at(-1)?.close ?? navs.at(-1)?.value ?? 1))
+    this.#tags = [price, navs.at(-1)?.value ?? null].flatMap((value) => (value === null ? [] : [Number(value)]))
+    this.#premiumBps = premiumBps
+    this.#price.setData(price === null ? [] : [{ ...at(times.at(-1) ?? 0), value: Number(price) }])
+    this.#setFormats(Number(bars.at(-1)?.close ?? navs.at(-1)?.value ?? 1), price === null ? this.#nav : this.#price)
     this.#candles.setData(
       bars.map((bar) =>
         bar.close === null
@@ -130,7 +156,7 @@ export class CandleDrawing {
         time < (times[0] ?? 0) ? [] : [{ ...at(time), value, color: isHeld ? colors.soft : colors.nav }],
       ),
     )
-    this.#label(bars, price, colors.ink)
+    this.#label(bars, colors)
     this.#shade.setData(
       times.map((time) => {
         const shade = shades.get(time)
@@ -158,20 +184,9 @@ export class CandleDrawing {
         return basis_bps === null ? [] : [{ ...at(timeOf(bar)), value, color }]
       }),
     )
-    this.#marks.setMarkers(
-      marks.map(({ time, text }) => ({
-        ...at(time),
-        // At the edge of a narrow chart the words would be cut.
-        text: this.#isNarrow && time > (times.at(-EDGE_BARS) ?? 0) ? '' : text,
-        position: 'aboveBar',
-        shape: 'square',
-        size: 0.6,
-        color: colors.attention,
-      })),
-    )
+    this.#mark(marks, times.at(-EDGE_BARS) ?? 0, colors.attention)
     // Without a known premium, its part is as low as the words that say so.
-    const isKnown = bars.some(({ basis_bps }) => basis_bps !== null)
-    this.#chart.panes()[1]?.setStretchFactor(isKnown ? PREMIUM_HEIGHT : NO_PREMIUM_HEIGHT)
+    this.#chart.panes()[1]?.setStretchFactor(hasBasis(bars) ? PREMIUM_HEIGHT : NO_PREMIUM_HEIGHT)
     const newest = Math.max(...[...bars.slice(-1).map(timeOf), ...navs.slice(-1).map(({ time }) => time)], 0)
     const count = bars.length + navs.length
     const isLonger = newest !== this.#newest || count !== this.#count
@@ -180,20 +195,86 @@ export class CandleDrawing {
     if (isLonger && this.#followed) this.show(this.#followed.seconds)
   }
 
-  /** A price below one dollar has four decimals. */
-  #setPrecision(price: number): void {
-    const [precision, minMove] = price < 1 ? [4, 0.0001] : [2, 0.01]
-    for (const series of [this.#candles, this.#nav]) series.applyOptions({ priceFormat: { type: 'price', precision, minMove } })
+  #mark(marks: ChartData['marks'], edge: number, color: string): void {
+    this.#marks.setMarkers(
+      marks.map(({ time, short }) => ({
+        time: time as UTCTimestamp,
+        // At the edge of a narrow chart the words would be cut.
+        text: this.#isNarrow && time > edge ? '' : short,
+        position: 'aboveBar',
+        shape: 'square',
+        size: 0.6,
+        color,
+      })),
+    )
   }
 
-  /** Writes the labels of the prices, and the titles of the parts. */
-  #label(bars: readonly Bar[], price: string | null, ink: string): void {
-    const options = { price: Number(price ?? 0), axisLabelVisible: price !== null }
-    this.#pool.applyOptions({ ...options, axisLabelColor: ink, title: this.#isNarrow ? '' : 'Price' })
-    this.#nav.applyOptions(
-      this.#isCovered(price) ? { title: '', lastValueVisible: false } : { title: 'NAV', lastValueVisible: true },
-    )
-    for (const [index, text] of ['', premiumTitle(bars), 'Volume'].entries()) {
+  /** A price below one dollar has four decimals. */
+  #setFormats(price: number, tagged: ISeriesApi<'Line'>): void {
+    const [precision, minMove] = price < 1 ? [4, 0.0001] : [2, 0.01]
+    const formatter = (value: number) => value.toFixed(precision)
+    const tickmarksFormatter = (values: readonly number[]) => this.#ticks(tagged, this.#tags, values, formatter)
+    for (const series of [this.#candles, this.#nav, this.#price])
+      series.applyOptions({ priceFormat: { type: 'custom', minMove, formatter, tickmarksFormatter } })
+    this.#premium.applyOptions({
+      priceFormat: {
+        ...{ type: 'custom', minMove: 1, formatter: (value: number) => formatBps(value.toFixed(1)) },
+        tickmarksFormatter: (values: readonly number[]) =>
+          this.#ticks(this.#premium, this.#premiumBps === null ? [] : [this.#premiumBps], values, (value) =>
+            formatDecimal(value.toFixed(), 0),
+          ),
+      },
+    })
+  }
+
+  /** Formats the labels of a scale, except those that a tag would cover. */
+  #ticks(
+    series: ISeriesApi<'Line' | 'Histogram'>,
+    [first, second]: readonly number[],
+    values: readonly number[],
+    format: (value: number) => string,
+  ): string[] {
+    const placeOf = (value: number | undefined) => (value === undefined ? null : series.priceToCoordinate(value))
+    const [one, other] = [placeOf(first), placeOf(second)]
+    const tag = TAG_PX * this.#zoom
+    // The library moves the second tag away from the first.
+    const moved = one !== null && other !== null && Math.abs(one - other) < tag ? one + (other > one ? tag : -tag) : other
+    return values.map((value) => {
+      const place = placeOf(value)
+      const isCovered = [one, moved].some((at) => at !== null && place !== null && Math.abs(at - place) < COVERED_PX * this.#zoom)
+      return isCovered ? '' : format(value)
+    })
+  }
+
+  /** Draws a line from the newest candle to the tag of the price. */
+  #dot(context: CanvasRenderingContext2D, width: number): void {
+    const point = this.#price.data().at(-1)
+    const from = point && this.#chart.timeScale().timeToCoordinate(point.time)
+    const y = point && 'value' in point ? this.#price.priceToCoordinate(point.value) : null
+    if (from == null || y === null) return
+    context.strokeStyle = this.#ink
+    context.lineWidth = 1
+    context.setLineDash(DOTS_PX)
+    context.beginPath()
+    context.moveTo(from, y)
+    context.lineTo(width, y)
+    context.stroke()
+  }
+
+  /** Writes the tags, and the titles of the parts. */
+  #label(bars: readonly Bar[], { ink, soft }: { readonly ink: string; readonly soft: string }): void {
+    this.#price.applyOptions({ color: ink, title: this.#isNarrow ? '' : 'Price' })
+    this.#nav.applyOptions({ title: 'NAV' })
+    const isNow = this.#premiumBps !== null
+    this.#premiumNow.applyOptions({
+      ...{ price: this.#premiumBps ?? 0, lineVisible: isNow, axisLabelVisible: isNow },
+      ...{ color: soft, axisLabelColor: ink },
+    })
+    const shown = this.#chart.timeScale().getVisibleRange()
+    const since = shown && navSinceOf(bars, Number(shown.from))
+    const premium = [premiumTitle(bars), ...(since ? [`NAV known from ${localTime(since)}`] : [])].join(' · ')
+    const short = premium.replace('against', 'vs').replace('NAV known', 'known')
+    for (const [index, text] of ['', this.#isNarrow ? short : premium, 'Volume'].entries()) {
       const title = this.#titles[index]
       if (!title) continue
       title.textContent = text
@@ -239,14 +320,6 @@ export class CandleDrawing {
 
   close(): void {
     this.#chart.remove()
-  }
-
-  /** Whether the label of the NAV would push that of this price from its place. The words above the chart have both. */
-  #isCovered(price: string | null): boolean {
-    const nav = this.#nav.data().at(-1)
-    if (price === null || !nav || !('value' in nav)) return false
-    const [one, other] = [this.#candles.priceToCoordinate(Number(price)), this.#candles.priceToCoordinate(nav.value)]
-    return one !== null && other !== null && Math.abs(one - other) < TAG_PX * this.#zoom
   }
 
   /** Whether it has no room for the names of the prices. */
@@ -338,12 +411,11 @@ function keepForPage(event: WheelEvent): void {
 /** Least scale of the premium to both sides: a few basis points must not look like many. */
 const LEAST_BPS = 10
 
-/** The scale of the premium has its zero, from which it is measured. */
-function withZero(scale: () => AutoscaleInfo | null): AutoscaleInfo | null {
-  const info = scale()
+/** The scale of the premium has its zero, from which it is measured, and that of now. */
+function withZero(info: AutoscaleInfo | null, bps: number): AutoscaleInfo | null {
   if (!info?.priceRange) return info
   const { minValue, maxValue } = info.priceRange
-  return { ...info, priceRange: { minValue: Math.min(-LEAST_BPS, minValue), maxValue: Math.max(LEAST_BPS, maxValue) } }
+  return { ...info, priceRange: { minValue: Math.min(-LEAST_BPS, bps, minValue), maxValue: Math.max(LEAST_BPS, bps, maxValue) } }
 }
 
 export const timeOf = ({ start }: Pick<Bar, 'start'>): number => Date.parse(start) / 1_000

@@ -2,10 +2,12 @@ import type { Bar, ReferenceValue, Update } from '../../sdk/client/index.ts'
 import { csvOf } from '../shared/csv.ts'
 import { formatPrice } from '../shared/number-text.ts'
 import { navStateOf } from '../shared/state-words.ts'
+import { sharesText } from '../shared/stock-texts.ts'
 
 /** A NAV from this time on, in seconds. */
 type NavPoint = { readonly time: number; readonly value: number; readonly isHeld: boolean }
-type EventMark = { readonly time: number; readonly text: string }
+/** The words of a mark, and fewer of them for the chart. */
+type EventMark = { readonly time: number; readonly text: string; readonly short: string }
 /** A stretch of time with a reason not to take a price at its face, in seconds. */
 export type Shade = 'held' | 'closed'
 
@@ -69,7 +71,9 @@ export function marksOf(events: readonly Update[], step: number): readonly Event
   // Several in one step have one mark, with the words of a split if there is one.
   return [...texts].map(([time, all]) => {
     const first = all.find((text) => text.endsWith(PER_TOKEN)) ?? all[0] ?? ''
-    return { time, text: all.length === 1 ? first : `${first}, ${all.length - 1} more` }
+    const others = all.length - 1
+    if (others === 0) return { time, text: first, short: first.replace(/ shares?/, '') }
+    return { time, text: `${first} · ${others} more ${others === 1 ? 'action' : 'actions'}`, short: `${all.length} actions` }
   })
 }
 
@@ -80,18 +84,26 @@ export const stepsOf = (first: number, last: number, step: number, bound: number
 const PER_TOKEN = ' per token'
 
 function markText(update: Update): string | null {
-  if (update.type === 'multiplier')
-    return update.phase === 'effective' && update.previous !== null ? `${update.multiplier}${PER_TOKEN}` : null
+  if (update.type === 'multiplier') return update.phase === 'effective' && update.previous !== null ? sharesText(update) : null
   if (update.type === 'pause') return update.change
-  return update.type === 'action' ? 'news' : null
+  return update.type === 'action' ? 'announcement' : null
 }
 
-/** Names the part below the volume: against a held NAV there is only a drift. */
+export const hasBasis = (bars: readonly Pick<Bar, 'basis_bps'>[]): boolean => bars.some(({ basis_bps }) => basis_bps !== null)
+
+/** Names the part of the premium. */
 export function premiumTitle(bars: readonly Pick<Bar, 'basis' | 'close'>[]): string {
   const kinds = new Set(bars.map(({ basis }) => basis))
-  if (kinds.has('premium')) return 'Premium bps'
-  if (kinds.has('drift')) return 'Drift from the held NAV, bps'
+  if (kinds.has('premium')) return 'Last trade against NAV, bps'
+  if (kinds.has('drift')) return 'Last trade against held NAV, bps'
   return bars.some(({ close }) => close !== null) ? 'No NAV for these candles' : 'No premium: no trades'
+}
+
+/** From when on trades have a NAV, in seconds, if some since this time have none before. */
+export function navSinceOf(bars: readonly Pick<Bar, 'start' | 'basis' | 'close'>[], since: number): number | null {
+  const traded = bars.filter(({ start, close }) => close !== null && secondsOf(start) >= since)
+  const first = traded.findIndex(({ basis }) => basis !== null)
+  return first > 0 ? secondsOf(traded[first]?.start ?? '') : null
 }
 
 /** A sentence for readers who see no chart. */

@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest'
-import { chartSentence, marksOf, navPoints, premiumTitle, shadesOf, stepsOf } from '../../../../src/board/chart/chart-data.ts'
+import {
+  chartSentence,
+  marksOf,
+  navPoints,
+  navSinceOf,
+  premiumTitle,
+  shadesOf,
+  stepsOf,
+} from '../../../../src/board/chart/chart-data.ts'
 import type { Bar, ReferenceValue, Update } from '../../../../src/sdk/client/index.ts'
 
 const time = (seconds: number) => new Date(seconds * 1_000).toISOString()
@@ -41,19 +49,29 @@ it('a multiplier that takes effect, a pause and an action are marks; a first mul
     ...[message('pause', 130, { change: 'paused' }), message('action', 190, {}), message('pause', 191, { change: 'unpaused' })],
   ]
   expect(marksOf(events, 60)).toEqual([
-    { time: 60, text: '2 per token' },
-    { time: 120, text: 'paused' },
-    { time: 180, text: 'news, 1 more' },
+    { time: 60, text: '2 shares per token', short: '2 per token' },
+    { time: 120, text: 'paused', short: 'paused' },
+    { time: 180, text: 'announcement · 1 more action', short: '2 actions' },
   ])
 })
 
 it.each([
-  ['Premium bps', ['drift', 'premium'], '7'],
-  ['Drift from the held NAV, bps', ['drift', null], '7'],
+  ['Last trade against NAV, bps', ['drift', 'premium'], '7'],
+  ['Last trade against held NAV, bps', ['drift', null], '7'],
   ['No NAV for these candles', [null], '7'],
   ['No premium: no trades', [null], null],
 ] as const)('the part below the volume is named “%s”', (title, kinds, close) => {
   expect(premiumTitle(kinds.map((basis) => ({ basis, close })))).toBe(title)
+})
+
+it.each([
+  ['the first with one', [null, 'drift', null, 'premium'], 0, 60],
+  ['no time, if all have one', ['drift', 'premium'], 0, null],
+  ['no time, if none has one', [null, null], 0, null],
+  ['no time, if those without one are not shown', [null, 'drift'], 60, null],
+] as const)('the NAV of trades is known from %s', (_, kinds, since, known) => {
+  const bars = kinds.map((basis, at) => ({ start: time(at * 60), basis, close: '1' }))
+  expect(navSinceOf([{ start: time(0), basis: null, close: null }, ...bars], since)).toBe(known)
 })
 
 it('has a step for each length of time, the newest ones up to a limit', () => {
