@@ -10,8 +10,11 @@ export type DayFigures = {
   readonly volume: number
   readonly trades: number
   /** Since the last close of the market; without a price of that time, since the first trade of the day. */
-  readonly change: { readonly percent: number; readonly sinceMs: number; readonly base: number } | null
+  readonly change: DayChange | null
 }
+
+/** A change from the price `base`; `isClose` is whether that is the last close of the market. */
+export type DayChange = { readonly percent: number; readonly sinceMs: number; readonly base: number; readonly isClose: boolean }
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -115,12 +118,14 @@ export class DayBars {
     }
   }
 
-  #changeOf(symbol: string, price: number, hours: readonly Bar[]): DayFigures['change'] {
+  #changeOf(symbol: string, price: number, hours: readonly Bar[]): DayChange | null {
     const atClose = this.#closed?.prices.get(symbol)
-    const changeFrom = (base: number, since: string) => ({ percent: (price / base - 1) * 100, sinceMs: Date.parse(since), base })
-    if (this.#closed !== null && atClose !== undefined) return changeFrom(atClose, this.#closed.at)
+    const changeFrom = (base: number, since: string, isClose: boolean) => {
+      return { percent: (price / base - 1) * 100, sinceMs: Date.parse(since), base, isClose }
+    }
+    if (this.#closed !== null && atClose !== undefined) return changeFrom(atClose, this.#closed.at, true)
     const first = hours.find(({ open }) => open !== null)
-    return first ? changeFrom(Number(first.open), first.start) : null
+    return first ? changeFrom(Number(first.open), first.start, false) : null
   }
 
   #keep(bar: Bar): void {
@@ -131,4 +136,11 @@ export class DayBars {
     const oldest = hours.keys().next()
     if (hours.size > HOURS_BOUND && !oldest.done) hours.delete(oldest.value)
   }
+}
+
+/** One of the changes that most stocks of a list share their base with: its head names that base. */
+export function commonChange(days: readonly Pick<DayFigures, 'change'>[]): DayChange | null {
+  const changes = days.flatMap(({ change }) => change ?? [])
+  const bases = [...Map.groupBy(changes, ({ sinceMs }) => sinceMs).values()]
+  return bases.toSorted((a, b) => b.length - a.length)[0]?.[0] ?? null
 }

@@ -197,8 +197,10 @@ export function BasisCell({ stock, nowMs }: StockProps) {
 
 type DayProps = StockProps & { readonly day: DayFigures }
 
-export function ChangeCell({ stock, day: { change, isRead }, nowMs }: DayProps) {
-  if (change === null) return <EmptyCell field="change" words={isRead ? 'no trades' : null} />
+/** `baseMs` is the base that a head above the cell names. */
+export function ChangeCell({ stock, day: { change, isRead }, nowMs, baseMs }: DayProps & { readonly baseMs?: number | null }) {
+  // The volume beside it says that there are no trades.
+  if (change === null) return <EmptyCell field="change" words={isRead ? '' : null} />
   const text = formatPercent(change.percent)
   const since = formatMoment(new Date(change.sinceMs).toISOString(), nowMs)
   const sinceWords = (
@@ -209,8 +211,9 @@ export function ChangeCell({ stock, day: { change, isRead }, nowMs }: DayProps) 
   )
   const isOld = !hasPrice(stock)
   const look = isOld ? 'held' : text.startsWith('+') ? 'up' : text.startsWith('−') ? 'down' : ''
+  const words = isOld ? 'at last trade' : change.sinceMs === baseMs ? '' : sinceWords
   return (
-    <Cell field="change" words={isOld ? 'at last trade' : sinceWords} title={`since ${since}`} look={look}>
+    <Cell field="change" words={words} title={`since ${since}`} look={look}>
       {text}
     </Cell>
   )

@@ -4,7 +4,7 @@ import type { StockState } from '../../sdk/client/index.ts'
 import { Sparkline, type SparkScale, scaleOf } from '../chart/sparkline.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
-import type { DayFigures } from '../feed/day-bars.ts'
+import { commonChange, type DayChange, type DayFigures } from '../feed/day-bars.ts'
 import { type BoardView, emptyFilter, filterParameters, sortKeys } from '../shared/board-route.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage, opensHere, PageLink } from '../shared/navigation.tsx'
@@ -33,20 +33,30 @@ type EntryProps = StockProps &
     readonly feed: BoardFeed
     readonly view: BoardView
     readonly day: DayFigures
+    readonly baseMs: number | null
     readonly isSelected: boolean
   }
 
-/** Title of the small charts of a whole day, which a day without its first hour is too. */
-const [TREND, WHOLE_DAY_MS] = ['24 h', 23 * 3_600_000]
+const DAY = '24 h'
+/** A day without its first hour counts as a whole one. */
+const WHOLE_DAY_MS = 23 * 3_600_000
+
+type Column = {
+  readonly title: string
+  /** Second line of the head, as in the page that is served. */
+  readonly unit: string
+  readonly name: string
+  readonly View: ComponentType<EntryProps>
+}
 
 /** The columns after the symbol. A column whose name is a sort key can be sorted. */
-const columns: readonly { readonly title: string; readonly name: string; readonly View: ComponentType<EntryProps> }[] = [
-  { title: 'Price $', name: 'quote', View: QuoteCell },
-  { title: 'NAV $', name: 'nav', View: NavCell },
-  { title: 'Premium bps', name: 'basis', View: BasisCell },
-  { title: 'Change', name: 'change', View: ChangeCell },
-  { title: TREND, name: 'trend', View: TrendCell },
-  { title: 'Volume 24 h', name: 'volume', View: VolumeCell },
+const columns: readonly Column[] = [
+  { title: 'Price', unit: '$', name: 'quote', View: QuoteCell },
+  { title: 'NAV', unit: '$', name: 'nav', View: NavCell },
+  { title: 'Premium', unit: 'bps', name: 'basis', View: BasisCell },
+  { title: 'Change', unit: '', name: 'change', View: ChangeCell },
+  { title: 'Trend', unit: '', name: 'trend', View: TrendCell },
+  { title: 'Volume', unit: DAY, name: 'volume', View: VolumeCell },
 ]
 
 export function SymbolsView(props: SymbolsProps) {
@@ -68,13 +78,16 @@ export function SymbolsView(props: SymbolsProps) {
   if (shown.length === 0) return <EmptySymbols {...props} />
   if (!isSorted) return <ListSkeleton {...props} />
   const days = shown.map((stock) => ({ stock, day: feed.day.of(stock, nowMs) }))
-  // All of them, so that no other page or search changes the scale.
-  const scale = scaleOf(all.map((stock) => feed.day.of(stock, nowMs)))
+  // All of them, so that no other page or search changes the scale or the head.
+  const allDays = all.map((stock) => feed.day.of(stock, nowMs))
+  const scale = scaleOf(allDays)
+  const base = commonChange(allDays)
   const rows = days.map(({ stock, day }) => (
     <SymbolEntry
       key={stock.address}
       {...{ stock, day, feed, view, nowMs, ...scale }}
       lostMs={feed.lostMs}
+      baseMs={view.isWall || base === null ? null : base.sinceMs}
       isSelected={selected === stock.symbol}
     />
   ))
@@ -83,7 +96,7 @@ export function SymbolsView(props: SymbolsProps) {
     <div class={`symbols ${view.layout}`} ref={list} {...pointer}>
       {view.layout === 'table' ? (
         <table>
-          <SymbolHeads {...props} trend={trendTitle(scale, nowMs)} />
+          <SymbolHeads {...props} base={base} trend={trendWords(scale, base, nowMs)} />
           <tbody>{rows}</tbody>
         </table>
       ) : (
@@ -96,6 +109,7 @@ export function SymbolsView(props: SymbolsProps) {
       )}
       {!view.isWall && (
         <p class="note">
+          {base && <span class="base-note">Change {baseWords(base, nowMs)}. </span>}
           {rest > 0 && `${rest} more: search for a symbol, a name, an ISIN or an address. `}
           <CsvButton label="Save this list as CSV" name="stocktape-symbols" text={() => symbolsCsv(days)} />
         </p>
@@ -209,33 +223,47 @@ export function RefusedCard({ feed: { filter, failure, needsKey } }: Pick<Symbol
   )
 }
 
-/** The relay may know less than the whole day. */
-const trendTitle = ({ fromMs }: SparkScale, nowMs: number): string =>
-  nowMs - fromMs > WHOLE_DAY_MS || !Number.isFinite(fromMs) ? TREND : `Since ${formatMoment(new Date(fromMs).toISOString(), nowMs)}`
+const sinceWords = (sinceMs: number, nowMs: number): string => `since ${formatMoment(new Date(sinceMs).toISOString(), nowMs)}`
 
-function SymbolHeads({ view, trend = TREND }: SymbolsProps & { readonly trend?: string }) {
+const baseWords = ({ sinceMs, isClose }: DayChange, nowMs: number): string => (isClose ? 'since close' : sinceWords(sinceMs, nowMs))
+
+/** The time that the small charts show, where the head of the change does not say it. The relay may know less than the whole day. */
+function trendWords({ fromMs }: SparkScale, base: DayChange | null, nowMs: number): string {
+  if (!Number.isFinite(fromMs) || fromMs === base?.sinceMs) return ''
+  return nowMs - fromMs > WHOLE_DAY_MS ? DAY : sinceWords(fromMs, nowMs)
+}
+
+type SymbolHeadsProps = SymbolsProps & { readonly base?: DayChange | null; readonly trend?: string }
+
+function SymbolHeads({ view, nowMs, base = null, trend = '' }: SymbolHeadsProps) {
+  const units: Readonly<Record<string, string>> = { change: base ? baseWords(base, nowMs) : '', trend }
   return (
     <thead>
       <tr>
-        {[{ title: 'Symbol', name: 'symbol' }, ...columns].map(({ title, name }) => {
+        {[{ title: 'Symbol', unit: '', name: 'symbol' }, ...columns].map(({ title, unit, name }) => {
           const sort = sortKeys.find((key) => key === name)
           const isSorted = view.sort === sort
           const order = isSorted ? (view.isDescending ? 'descending' : 'ascending') : undefined
+          const second = <small>{units[name] ?? unit}</small>
           return (
-            <th key={name} scope="col" class={`column-${name}`} aria-sort={order}>
+            <th
+              key={name}
+              scope="col"
+              class={`column-${name}`}
+              aria-sort={order}
+              title={name === 'change' && base ? sinceWords(base.sinceMs, nowMs) : undefined}
+            >
               {sort === undefined ? (
-                name === 'trend' ? (
-                  trend
-                ) : (
-                  title
-                )
+                <>
+                  {title} {second}
+                </>
               ) : (
                 <button
                   type="button"
                   onClick={() => changeView({ sort, isDescending: isSorted ? !view.isDescending : sort !== 'symbol' })}
                 >
                   {title}
-                  <i aria-hidden="true">{isSorted ? (view.isDescending ? ' ↓' : ' ↑') : ' ↕'}</i>
+                  <i aria-hidden="true">{isSorted ? (view.isDescending ? ' ↓' : ' ↑') : ' ↕'}</i> {second}
                 </button>
               )}
             </th>

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { DayBars, type ReadBars } from '../../../../src/board/feed/day-bars.ts'
+import { commonChange, DayBars, type ReadBars } from '../../../../src/board/feed/day-bars.ts'
 import type { Bar, StockState } from '../../../../src/sdk/client/index.ts'
 
 const HOUR_MS = 3_600_000
@@ -37,7 +37,7 @@ it('sums the last day, and ends with the present price', async () => {
   expect(closes.map(({ price }) => price)).toEqual([104, 110])
   expect(closes.map(({ atMs }) => (now - atMs) / HOUR_MS)).toEqual([1.5, 0])
   expect([volume, trades]).toEqual([21, 4])
-  expect(change).toEqual({ percent: expect.closeTo(10), sinceMs: Date.parse('2026-11-24T13:00:00Z'), base: 100 })
+  expect(change).toEqual({ percent: expect.closeTo(10), sinceMs: Date.parse('2026-11-24T13:00:00Z'), base: 100, isClose: false })
 })
 
 it('measures the change from the last price before the market closed', async () => {
@@ -45,7 +45,9 @@ it('measures the change from the last price before the market closed', async () 
   const { day, asked } = openDay([page([hour(2, ['100', '104'])]), page([hour(19, ['70', '80']), hour(20, ['60', '70'])])])
   await day.refresh(3, closedAt)
   expect(asked[1]).toEqual({ interval: '1h', until: closedAt, order: 'desc', limit: '6' })
-  expect(day.of(stock('100'), now).change).toEqual({ percent: expect.closeTo(25), sinceMs: Date.parse(closedAt), base: 80 })
+  expect(day.of(stock('100'), now).change).toEqual({
+    ...{ percent: expect.closeTo(25), sinceMs: Date.parse(closedAt), base: 80, isClose: true },
+  })
   expect(day.of(stock('100', 'TSLAc'), now).change).toBeNull()
 })
 
@@ -110,4 +112,11 @@ it('does not give a token the day of another one whose symbol it takes', async (
   await day.refresh(2, null)
   day.rename('COINc', 'AAPLc')
   expect(day.of(stock('100'), now).trades).toBe(2)
+})
+
+it('names the base that most changes have, which is none without a change', () => {
+  const changes = [9, 10, 10, null].map((sinceMs) => ({
+    change: sinceMs === null ? null : { percent: 1, sinceMs, base: 1, isClose: false },
+  }))
+  expect([commonChange(changes)?.sinceMs, commonChange(changes.slice(3))]).toEqual([10, null])
 })
