@@ -195,6 +195,10 @@ export class BoardFeed {
   }
 
   #receive(item: StreamItem): void {
+    if (item.type === 'quote' || item.type === 'snapshot') {
+      const before = this.book.get(item.address)
+      if (before) this.day.keepQuote(before)
+    }
     this.book.apply(item)
     if (this.#unread === null) void this.#readFirstHistory(item)
     this.raw.push(item)

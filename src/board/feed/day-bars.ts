@@ -4,6 +4,8 @@ import type { Bar, BarsPage, StockState } from '../../sdk/client/index.ts'
 export type DayFigures = {
   /** False until the bars have been read. */
   readonly isRead: boolean
+  /** The newest price that is known, which the closes end with: while a pool cannot be read, that of its last quote. */
+  readonly priceFrom: 'now' | 'last quote' | 'last trade'
   /** The last price of each hour with a trade that is over, oldest first, and the present one. */
   readonly closes: readonly { readonly atMs: number; readonly price: number }[]
   /** Dollars for which the stock was traded, and in how many trades. */
@@ -41,6 +43,8 @@ export class DayBars {
   readonly #hours = new Map<string, Map<string, Bar>>()
   /** The prices at the last close of the market. */
   #closed: { readonly at: string; readonly prices: Map<string, number> } | null = null
+  /** The last price in a pool, by the address of the token. */
+  readonly #quoted = new Map<string, string>()
   isRead = false
   /** Start of the oldest bar of the last reading of the whole day. */
   #oldest: string | null = null
@@ -79,6 +83,11 @@ export class DayBars {
     this.#version += 1
   }
 
+  /** Keeps the price in a pool, which the next quote may no longer have. */
+  keepQuote({ address, quote }: StockState): void {
+    if (quote?.price != null) this.#quoted.set(address, quote.price)
+  }
+
   /** Keeps what is known of a token whose symbol changes, unless another token has the new symbol. */
   rename(before: string, symbol: string): void {
     if (this.#hours.has(symbol) || this.#closed?.prices.has(symbol)) return
@@ -99,18 +108,21 @@ export class DayBars {
     return figures
   }
 
-  #figuresOf({ symbol, quote }: StockState, nowMs: number): DayFigures {
+  #figuresOf({ symbol, address, quote }: StockState, nowMs: number): DayFigures {
     const hours = [...(this.#hours.get(symbol)?.values() ?? [])].filter(({ start }) => Date.parse(start) > nowMs - DAY_MS)
     const known = hours.flatMap(({ end, close }) =>
       close === null ? [] : [{ atMs: Math.min(nowMs, Date.parse(end)), price: Number(close) }],
     )
-    const price = quote?.price == null ? known.at(-1)?.price : Number(quote.price)
+    // Another pool without a price may still be traded, so its last trade is newer.
+    const quoted = quote?.price ?? (quote?.state === 'unreadable' ? this.#quoted.get(address) : undefined)
+    const price = quoted === undefined ? known.at(-1)?.price : Number(quoted)
     // The present price is the last one of the hour that is not over, and stands for a close of a moment ago.
     const over = known.filter(({ atMs }) => atMs < nowMs - RECENT_MS)
     const closes = price === undefined || known.length === 0 ? known : [...over, { atMs: nowMs, price }]
     const sum = (amountOf: (bar: Bar) => number) => hours.reduce((total, bar) => total + amountOf(bar), 0)
     return {
       isRead: this.isRead,
+      priceFrom: quote?.price != null ? 'now' : quoted === undefined ? 'last trade' : 'last quote',
       closes,
       volume: sum(({ currency_volume }) => Number(currency_volume)),
       trades: sum(({ trades }) => trades),

@@ -64,9 +64,6 @@ export function isWithinFee(stock: StockState): boolean {
   return basis?.kind === 'premium' && Math.abs(Number(basis.bps)) <= Number(stock.quote?.venue.fee_bps ?? 0)
 }
 
-/** Without a price in a pool, the last known one is that of a trade. */
-export const hasPrice = ({ quote }: StockState): boolean => quote?.price != null
-
 /** While the market is open, a NAV of this age is worth a look, though its feed may publish only after a move. */
 export const OLD_NAV_MS = 3_600_000
 

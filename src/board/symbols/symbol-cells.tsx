@@ -9,7 +9,6 @@ import { formatBps, formatCount, formatMoney, formatPercent, formatPrice, format
 import { basisWords, navStateOf, navWords, quoteStateWords, venueWords } from '../shared/state-words.ts'
 import {
   basisSide,
-  hasPrice,
   isHeld,
   isNavOld,
   isWithinFee,
@@ -198,7 +197,7 @@ export function BasisCell({ stock, nowMs }: StockProps) {
 type DayProps = StockProps & { readonly day: DayFigures }
 
 /** `baseMs` is the base that a head above the cell names. */
-export function ChangeCell({ stock, day: { change, isRead }, nowMs, baseMs }: DayProps & { readonly baseMs?: number | null }) {
+export function ChangeCell({ day: { change, isRead, priceFrom }, nowMs, baseMs }: DayProps & { readonly baseMs?: number | null }) {
   // The volume beside it says that there are no trades.
   if (change === null) return <EmptyCell field="change" words={isRead ? '' : null} />
   const text = formatPercent(change.percent)
@@ -209,9 +208,9 @@ export function ChangeCell({ stock, day: { change, isRead }, nowMs, baseMs }: Da
       {since}
     </>
   )
-  const isOld = !hasPrice(stock)
+  const isOld = priceFrom !== 'now'
   const look = isOld ? 'held' : text.startsWith('+') ? 'up' : text.startsWith('−') ? 'down' : ''
-  const words = isOld ? 'at last trade' : change.sinceMs === baseMs ? '' : sinceWords
+  const words = isOld ? `at ${priceFrom}` : change.sinceMs === baseMs ? '' : sinceWords
   return (
     <Cell field="change" words={words} title={`since ${since}`} look={look}>
       {text}

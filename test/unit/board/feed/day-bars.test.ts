@@ -5,7 +5,10 @@ import type { Bar, StockState } from '../../../../src/sdk/client/index.ts'
 const HOUR_MS = 3_600_000
 const now = Date.parse('2026-11-24T15:30:00Z')
 const stock = (price: string | null, symbol = 'AAPLc') =>
-  ({ symbol, quote: price === null ? null : { price } }) as unknown as StockState
+  ({ symbol, address: symbol, quote: price === null ? null : { price } }) as unknown as StockState
+/** A stock whose quote has no price. */
+const unquoted = (state: 'unreadable' | 'thin') =>
+  ({ symbol: 'AAPLc', address: 'AAPLc', quote: { state, price: null } }) as unknown as StockState
 /** A bar of an hour that began so many hours before 15:00. */
 const hour = (before: number, prices: readonly [string, string] | null, more: Partial<Bar> = {}) => {
   const start = Date.parse('2026-11-24T15:00:00Z') - before * HOUR_MS
@@ -57,7 +60,26 @@ it('without a quote takes the last trade; without trades is empty', async () => 
   await day.refresh(1, null)
   expect(day.isRead).toBe(true)
   expect(day.of(stock(null), now).change?.percent).toBeCloseTo(20)
-  expect(day.of(stock('5', 'TSLAc'), now)).toEqual({ isRead: true, closes: [], volume: 0, trades: 0, change: null })
+  expect(day.of(stock('5', 'TSLAc'), now)).toMatchObject({ isRead: true, closes: [], volume: 0, trades: 0, change: null })
+})
+
+it('keeps the last quoted price while a pool cannot be read, and takes the last trade of one that is thin', async () => {
+  const { day } = openDay([page([hour(1, ['10', '12'])])])
+  await day.refresh(1, null)
+  const changeOf = (state: StockState) => day.of(state, now).change?.percent
+  expect([day.of(stock('9'), now).priceFrom, changeOf(stock('9'))]).toEqual(['now', expect.closeTo(-10)])
+  day.keepQuote(unquoted('unreadable'))
+  expect([day.of(unquoted('unreadable'), now).priceFrom, changeOf(unquoted('unreadable'))]).toEqual([
+    'last trade',
+    expect.closeTo(20),
+  ])
+  day.keepQuote(stock('9'))
+  expect([day.of(unquoted('unreadable'), now).priceFrom, changeOf(unquoted('unreadable'))]).toEqual([
+    'last quote',
+    expect.closeTo(-10),
+  ])
+  expect(day.of(unquoted('unreadable'), now).closes.at(-1)?.price).toBe(9)
+  expect([day.of(unquoted('thin'), now).priceFrom, changeOf(unquoted('thin'))]).toEqual(['last trade', expect.closeTo(20)])
 })
 
 it('reads page after page at first, and once more, then the newest hours, which replace those known', async () => {
