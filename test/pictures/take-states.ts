@@ -32,7 +32,16 @@ const looks = {
 } as const satisfies Readonly<Record<string, BrowserContextOptions>>
 type Look = keyof typeof looks
 /** The height of a screen by its width. A screen of 1,440 pixels has 720 at a zoom of 200 %. */
-const heights: Readonly<Record<number, number>> = { 1920: 1080, 1440: 900, 1100: 800, 900: 800, 768: 1024, 720: 450, 390: 844 }
+const heights: Readonly<Record<number, number>> = {
+  1920: 1080,
+  1440: 900,
+  1100: 800,
+  900: 800,
+  768: 1024,
+  720: 450,
+  390: 844,
+  320: 568,
+}
 
 /** The chain and the relay of a state. `renew` puts a relay with an empty tape in the place of the first. */
 type Stack = {
@@ -215,6 +224,7 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ...atEveryWidth('symbol', demo, '#/AAPLc', chart),
   ...atEveryWidth('tape', demo, '#/?tab=tape', lines),
   ['list', demo, '', priced, forced],
+  ['list', demo, '', priced, { sizes: { light: 320 } }],
   ['symbol', demo, '#/AAPLc', chart, forced],
   ['symbol-whole', demo, '#/AAPLc', chart, whole],
   ['tape-trades', demo, '#/?tab=tape&show=trades', lines],

@@ -80,7 +80,7 @@ type CellProps = {
   readonly words: ComponentChildren
   readonly look?: string
   readonly title?: string
-  readonly state?: string
+  readonly state?: string | undefined
   readonly kind?: string
 }
 
@@ -111,9 +111,19 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
   const isDoubtful = isNavOld(stock, nowMs) || (nav.state === 'stale' && session?.state === 'open')
   const [state = '', since] = (words ?? '').split(' since')
   const [word, frozenAt] = state.split(/(?= at )/)
-  const ageWords = `${navAgeText(stock, nowMs)} old`
   // The age of a NAV says nothing once the page no longer hears of newer ones.
-  const freshWords = lostMs === null || nav.updated_at === null ? ageWords : `as of ${formatMoment(nav.updated_at, nowMs)}`
+  const freshWords =
+    lostMs === null || nav.updated_at === null ? (
+      <>
+        {navAgeText(stock, nowMs)}
+        <span class="old-word"> old</span>
+      </>
+    ) : (
+      <>
+        <span class="old-word">as of </span>
+        {formatMoment(nav.updated_at, nowMs)}
+      </>
+    )
   const limit = isFresh && `up to ${formatDuration(nav.stale_after_s * 1_000)} old`
   const title = [nav.price !== null && `${nav.price} USD`, navWords(nav, session, nowMs), limit].filter(Boolean).join(', ')
   return (
@@ -162,6 +172,13 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
   )
 }
 
+/** A phone has room for "in fee". */
+const feeWords = (
+  <>
+    <span class="fee-word">with</span>in fee
+  </>
+)
+
 /** Shows the direction by a sign and an arrow, for readers who do not see colours. */
 export function BasisCell({ stock, nowMs }: StockProps) {
   const basis = premium(stock)
@@ -181,7 +198,8 @@ export function BasisCell({ stock, nowMs }: StockProps) {
       field="basis"
       kind={basis.kind}
       title={title}
-      words={isWithinFee(stock) ? 'within fee' : isOld ? 'NAV is old' : basisSide(basis)}
+      state={isWithinFee(stock) ? 'within-fee' : undefined}
+      words={isWithinFee(stock) ? feeWords : isOld ? 'NAV is old' : basisSide(basis)}
       look={basis.kind === 'drift' || isOld || isWithinFee(stock) ? 'held' : side}
     >
       {arrow && (
