@@ -28,9 +28,9 @@ export function scheduledText({ scheduled }: StockState, nowMs: number): string 
 export const pausedText = ({ paused }: StockState): string | null =>
   paused.length === 0 ? null : `paused: ${paused.map((name) => name.toLowerCase().replaceAll('_', ' ')).join(', ')}`
 
-/** Says why the token may not be the stock that its symbol or name suggests. */
+/** Says why the token may not be the stock that its symbol or name suggests, and first what the reader should do. */
 export const warningsText = ({ token_warnings }: StockState): string | null =>
-  token_warnings.length === 0 ? null : `${token_warnings.map((word) => word.replaceAll('_', ' ')).join(', ')}: check the address`
+  token_warnings.length === 0 ? null : `check the address: ${token_warnings.map((word) => word.replaceAll('_', ' ')).join(', ')}`
 
 /** Says on which side of the NAV the price is. Against a NAV that is held it only drifts. */
 export function basisSide({ kind, bps }: { readonly kind: 'premium' | 'drift'; readonly bps: string }): string {
