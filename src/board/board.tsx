@@ -45,7 +45,8 @@ export function Board() {
   // The sheet of a fact opens over the page that was shown before.
   const base = useRef<BoardRoute['page']>({ name: 'symbols' })
   if (page.name !== 'fact') base.current = page
-  const symbols = () => orderSymbols(feed.book.all(), view, feed.day, nowMs).map(({ symbol }) => symbol)
+  const stocks = () => orderSymbols(feed.book.all(), view, feed.day, nowMs)
+  const symbols = () => stocks().map(({ symbol }) => symbol)
   const keys = { p: () => setPaused(!isPaused), t: toggleTheme, '?': () => setHelpOpen(true) }
   const selected = useShortcuts(feed, base.current, view, symbols, search, keys)
   const main = useScroll(pathOf(base.current))
@@ -60,7 +61,7 @@ export function Board() {
         <h1 class="brand">stocktape</h1>
         <DemoMark feed={feed} />
         <Strip feed={feed} nowMs={nowMs} alertState={alertState} />
-        <Tools route={{ page: base.current, filter, view }} feed={feed} search={search} onHelp={() => setHelpOpen(true)} />
+        <Tools route={{ page: base.current, filter, view }} {...{ feed, search }} order={stocks} onHelp={() => setHelpOpen(true)} />
       </header>
       <TabBar tab={view.tab} page={base.current} />
       <main class="state" {...main}>

@@ -18,12 +18,18 @@ export const DemoMark = ({ feed }: { readonly feed: BoardFeed }) =>
     </p>
   ) : null
 
-type SearchProps = { readonly feed: BoardFeed; readonly route: BoardRoute; readonly search: RefObject<HTMLInputElement | null> }
+type SearchProps = {
+  readonly feed: BoardFeed
+  readonly route: BoardRoute
+  readonly search: RefObject<HTMLInputElement | null>
+  /** The stocks of the list, in its order. */
+  readonly order: () => readonly StockState[]
+}
 
 const RESULTS_BOUND = 8
 
-/** Shows the symbols that match below the field. On the list, the text also filters the rows, and is in the URL. */
-function Search({ feed, route: { page, view }, search }: SearchProps) {
+/** Shows the symbols that match below the field. On the list, they are its rows: the text filters them, and is in the URL. */
+function Search({ feed, route: { page, view }, search, order }: SearchProps) {
   const [draft, setDraft] = useState('')
   const isInList = page.name === 'symbols'
   useEffect(() => setDraft(''), [page])
@@ -32,7 +38,8 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
     setDraft(next)
     if (isInList || next === '') changeView({ search: next })
   }
-  const results = text.trim() === '' ? [] : searchSymbols(feed.book.all(), text).slice(0, RESULTS_BOUND)
+  const found = text.trim() === '' ? [] : isInList ? order() : searchSymbols(feed.book.all(), text)
+  const results = found.slice(0, RESULTS_BOUND)
   const press = (event: KeyboardEvent & { readonly currentTarget: HTMLElement }) => {
     // Enter may also end the choice of a letter.
     if (event.isComposing) return
@@ -75,6 +82,7 @@ function Search({ feed, route: { page, view }, search }: SearchProps) {
               </PageLink>
             </li>
           ))}
+          {found.length > results.length && <li class="faint">{found.length - results.length} more</li>}
           {results.length === 0 && !isInList && (
             <li class="faint" role="status">
               Nothing matches.

@@ -234,13 +234,19 @@ describe('the search', () => {
   })
 
   it('also filters the list, and a result that is clicked opens', async (test) => {
-    const { page } = await openBoardStack(test, browser)
+    const { page } = await openBoardStack(test, browser, { path: '/#/?sort=-symbol' })
+    await page.getByLabel('Search symbols').fill('a')
+    const rows = async () => await page.locator('tr[data-symbol] .ticker').allTextContents()
+    const results = async () => await page.locator('.results b').allTextContents()
+    await expect.poll(async () => (await rows()).slice(0, 8).join()).toBe((await results()).join())
+    expect(await results()).toHaveLength(8)
+    expect(await page.locator('.results li').last().textContent()).toBe(`${(await rows()).length - 8} more`)
     await page.getByLabel('Search symbols').fill('nvid')
     await expect.poll(() => page.locator('tr[data-symbol]').count()).toBe(1)
     await page.getByRole('list', { name: 'Symbols found' }).getByRole('link').click()
     await heading(page, 'NVDAc')
     expect(await page.getByLabel('Search symbols').inputValue()).toBe('')
-    expect(hashOf(page)).toBe('#/NVDAc')
+    expect(hashOf(page)).toBe('#/NVDAc?sort=-symbol')
   })
 
   it('opens a result that is clicked where a browser takes the focus from the field', async (test) => {
