@@ -231,7 +231,7 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ['tape-moves', demo, '#/?tab=tape&show=moves', lines],
   ['tape-events', demo, '#/?tab=tape&show=events', lines],
   ['tape-filter', demo, '#/?tab=tape', 'form.filter', { reader: click('.tape-head >> text=Filter') }],
-  ['tiles', demo, '#/?layout=tiles', '.tile .spark path'],
+  ['tiles', demo, '#/?layout=tiles', '.tile .spark path', { sizes: { light: 1440, dark: 768 } }],
   ['wall', demo, '?wall', '.wall .tile .spark path', { sizes: { light: 1920, dark: 1440 } }],
   ['fact', demo, '#/?tab=tape', '.sheet .life li', { reader: click('[data-stage=sealed] button') }],
   ['help', demo, '', '.sheet', { reader: (page) => page.keyboard.press('?') }],

@@ -9,6 +9,9 @@ export function toggleTheme(): void {
   keep('theme', dataset.theme)
 }
 
+/** Whether the screen has the width for which the style draws symbols as cards. */
+export const isPhone = (): boolean => matchMedia('(max-width: 719px)').matches
+
 /** Keeps a choice of the reader for the next visit. Without storage, it lasts until the page is closed. */
 export function keep(name: string, value: string): void {
   try {

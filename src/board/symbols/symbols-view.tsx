@@ -9,6 +9,7 @@ import { type BoardView, emptyFilter, filterParameters, sortKeys } from '../shar
 import { CsvButton } from '../shared/csv-button.tsx'
 import { changeFilter, changeView, openPage, opensHere, PageLink } from '../shared/navigation.tsx'
 import { keepPageKey } from '../shared/page-key.ts'
+import { isPhone } from '../shared/page-settings.ts'
 import { stockSentence } from '../shared/stock-texts.ts'
 import { formatMoment } from '../shared/time-text.ts'
 import { orderSymbols, wallPageOf } from './shown-symbols.ts'
@@ -32,6 +33,7 @@ type EntryProps = StockProps &
   Pick<BoardFeed, 'lostMs'> & {
     readonly feed: BoardFeed
     readonly view: BoardView
+    readonly layout: BoardView['layout']
     readonly day: DayFigures
     readonly baseMs: number | null
     readonly isSelected: boolean
@@ -71,6 +73,8 @@ export function SymbolsView(props: SymbolsProps) {
   const list = useRef<HTMLDivElement>(null)
   // The list has a height only from the second drawing on.
   const page = view.isWall ? wallPageOf(order.length, list.current?.parentElement?.clientHeight ?? 0, nowMs) : null
+  // A phone has no room for tiles: its rows have all that a tile has.
+  const layout = view.isWall || !isPhone() ? view.layout : 'table'
   const states = new Map(all.map((stock) => [stock.address, stock]))
   const shown = order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND).flatMap((address) => states.get(address) ?? [])
   // Until the day is read, rows would change places at once.
@@ -85,7 +89,7 @@ export function SymbolsView(props: SymbolsProps) {
   const rows = days.map(({ stock, day }) => (
     <SymbolEntry
       key={stock.address}
-      {...{ stock, day, feed, view, nowMs, ...scale }}
+      {...{ stock, day, feed, view, layout, nowMs, ...scale }}
       lostMs={feed.lostMs}
       baseMs={view.isWall || base === null ? null : base.sinceMs}
       isSelected={selected === stock.symbol}
@@ -93,8 +97,8 @@ export function SymbolsView(props: SymbolsProps) {
   ))
   const rest = page ? 0 : order.length - shown.length
   return (
-    <div class={`symbols ${view.layout}`} ref={list} {...pointer}>
-      {view.layout === 'table' ? (
+    <div class={`symbols ${layout}`} ref={list} {...pointer}>
+      {layout === 'table' ? (
         <table>
           <SymbolHeads {...props} base={base} trend={trendWords(scale, base, nowMs)} />
           <tbody>{rows}</tbody>
@@ -274,9 +278,7 @@ function SymbolHeads({ view, nowMs, base = null, trend = '' }: SymbolHeadsProps)
   )
 }
 
-const SymbolEntry = memo((props: EntryProps) =>
-  props.view.layout === 'table' ? <SymbolRow {...props} /> : <SymbolTile {...props} />,
-)
+const SymbolEntry = memo((props: EntryProps) => (props.layout === 'table' ? <SymbolRow {...props} /> : <SymbolTile {...props} />))
 
 const openSymbol = (event: MouseEvent, { symbol }: StockState): void => {
   if (opensHere(event)) openPage({ name: 'symbol', symbol })

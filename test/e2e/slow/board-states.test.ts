@@ -265,6 +265,19 @@ it('a visit without a selection has the pins and the layout of the visit before,
   expect(await shown()).toBe('AAPLc')
 })
 
+it('a phone has the list in place of tiles, with its volume, and cuts nothing of a row but a name', async (test) => {
+  // The built-in chain has traded, and has a pause.
+  const url = await spawnRelay(test, { PORT: '0' }).listeningUrl()
+  for (const width of [320, 390]) {
+    const { page } = await openBoard(test, browser, `${url}/#/?layout=tiles`, { viewport: { width, height: 800 } })
+    await page.locator('tr[data-symbol] [data-field="volume"] .figure', { hasText: '$' }).first().waitFor()
+    expect(await page.locator('.tile').count()).toBe(0)
+    const cut = await page.evaluate(`[...document.querySelectorAll('tr[data-symbol] :is(td, .cell, .figure, .second)')]
+      .filter((part) => part.clientWidth > 0 && part.scrollWidth > part.clientWidth + 1).map((part) => part.outerHTML)`)
+    expect(cut).toEqual([])
+  }
+})
+
 it('the health page says in a sentence how well the feed does, and has a bar for each hour', async (test) => {
   const stack = await openBoardStack(test, browser)
   const { page, devnet, relay } = stack
