@@ -132,22 +132,33 @@ export function NavCell({ stock, nowMs, lostMs }: StockProps & Pick<BoardFeed, '
       state={navStateOf(nav)}
       title={title}
       words={
-        <>
-          <span class={isDoubtful ? 'attention' : ''}>{isFresh ? freshWords : word}</span>
-          {frozenAt && <span class="time-word">{frozenAt}</span>}
-          {since && (
-            <>
-              <span class="wide-word"> since</span>
-              {since.split(/(?<=\S) /).map((part, nth) => (
-                <span key={nth} class={nth > 0 ? 'time-word' : ''}>
-                  {nth > 0 && ' '}
-                  {part}
-                </span>
-              ))}
-            </>
-          )}
-          {!isFresh && <span class="why">{why.map((part) => ` · ${part}`)}</span>}
-        </>
+        isDoubtful && !isFresh ? (
+          <>
+            <span class="attention">{word}</span>
+            <span class="attention held-age">
+              {' '}
+              <span class="old-word">· </span>
+              {freshWords}
+            </span>
+          </>
+        ) : (
+          <>
+            <span class={isDoubtful ? 'attention' : ''}>{isFresh ? freshWords : word}</span>
+            {frozenAt && <span class="time-word">{frozenAt}</span>}
+            {since && (
+              <>
+                <span class="wide-word"> since</span>
+                {since.split(/(?<=\S) /).map((part, nth) => (
+                  <span key={nth} class={nth > 0 ? 'time-word' : ''}>
+                    {nth > 0 && ' '}
+                    {part}
+                  </span>
+                ))}
+              </>
+            )}
+            {!isFresh && <span class="why">{why.map((part) => ` · ${part}`)}</span>}
+          </>
+        )
       }
       look={isHeld(stock) ? 'held' : ''}
     >

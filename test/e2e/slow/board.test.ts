@@ -255,7 +255,7 @@ describe('a number', () => {
     await nav.waitFor()
     expect(await nav.getAttribute('data-state')).toBe('stale')
     expect(await nav.textContent()).toMatch(
-      /held since .+ · (older than 26 h|before the open|after the close|overnight|market closed)/,
+      /held · 30 h old|held since .+ · (before the open|after the close|overnight|market closed)/,
     )
     const colorOf = (symbol: string) => styleOf(page, `[data-symbol="${symbol}"] [data-field="nav"] .figure`, 'color')
     expect(await colorOf('AAPLc')).not.toBe(await colorOf('NVDAc'))
