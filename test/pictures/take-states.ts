@@ -189,8 +189,8 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ['connecting', demo, '', '.skeleton[aria-busy]', unanswered],
   ['relay-silent', demo, '', '.trouble >> text=not answer', unanswered],
   ['key-asked', followChain(still, { API_KEYS: apiKey }), '', 'text=This relay asks for a key', { act: null }],
-  ['list-unread', unread, '', '.empty >> text=appear when the token list', { act: null }],
-  ['list-empty', quiet, '', '.empty >> text=has no symbols', { act: ({ devnet }) => devnet.list.corrupt('{"tokens":[]}') }],
+  ['list-unread', unread, '', '.empty >> text=has not read its token list', { act: null }],
+  ['list-empty', quiet, '', '.empty >> text=has no tokens', { act: ({ devnet }) => devnet.list.corrupt('{"tokens":[]}') }],
   ['tape-empty', followChain(still), '#/?tab=tape&show=trades', '.tape .empty >> text=No trades yet'],
   // The market and the issuer.
   ['live', followChain(), '', priced],

@@ -152,9 +152,9 @@ function EmptySymbols(props: SymbolsProps) {
     )
   const words =
     feed.status?.reason === 'no_list'
-      ? 'The symbols appear when the token list is read.'
+      ? 'The relay has not read its token list yet. It tries again by itself, usually every 15 s, and the symbols appear then. If they do not, its operator should look whether STOCKS_API_URL answers.'
       : feed.state?.phase === 'live'
-        ? 'The token list has no symbols.'
+        ? 'The token list that the relay reads from STOCKS_API_URL has no tokens now. They appear here when it has some; the tape still has the lines of those that it had.'
         : null
   if (words !== null)
     return (
