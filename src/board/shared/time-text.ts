@@ -16,13 +16,13 @@ export function formatDuration(ms: number): string {
 /** Formats a duration without tenths of a second, which would flicker. */
 export const formatAge = (ms: number): string => formatDuration(Math.max(SECOND, ms))
 
-/** Formats a duration as `2 d 4 h`, `1:04:09` or `4:09`. */
+/** Formats a duration in two units, as `2 d 4 h`, `1 h 4 min` or `4 min 9 s`. */
 export function formatCountdown(ms: number): string {
   const left = Math.max(0, ms)
   if (left >= DAY) return `${Math.floor(left / DAY)} d ${Math.floor((left % DAY) / HOUR)} h`
-  const [hours, minutes, seconds] = [Math.floor(left / HOUR), Math.floor(left / MINUTE), Math.floor(left / SECOND)]
-  const two = (count: number) => String(count % 60).padStart(2, '0')
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`
+  if (left >= HOUR) return `${Math.floor(left / HOUR)} h ${Math.floor((left % HOUR) / MINUTE)} min`
+  const seconds = `${Math.floor((left % MINUTE) / SECOND)} s`
+  return left < MINUTE ? seconds : `${Math.floor(left / MINUTE)} min ${seconds}`
 }
 
 const formatWith = (parts: Intl.DateTimeFormatOptions) =>

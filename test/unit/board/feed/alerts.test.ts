@@ -60,7 +60,7 @@ describe('an alert', () => {
     [
       'is told of a multiplier that is scheduled, and once',
       [[stock(null)], [stock(null, { scheduled: scheduledIn(90_000) })], [stock(null, { scheduled: scheduledIn(80_000) })]],
-      [[], ['AAPLc: 4 shares per token in 1:30'], []],
+      [[], ['AAPLc: 4 shares per token in 1 min 30 s'], []],
     ],
     ['is told of a pause', [[stock(null)], [stock(null, { paused: ['TRANSFER'] })]], [[], ['AAPLc paused: transfer']]],
     [
