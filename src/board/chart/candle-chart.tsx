@@ -252,6 +252,8 @@ function pointedParts(
   const basis =
     bar.basis_bps === null
       ? []
-      : ([[bar.basis === 'drift' ? 'last trade, drift' : 'last trade', `${formatBps(bar.basis_bps)} bps`]] as const)
+      : ([
+          [bar.basis === 'drift' ? 'last trade, any pool, drift' : 'last trade, any pool', `${formatBps(bar.basis_bps)} bps`],
+        ] as const)
   return [at, ...prices, volume, navPart, ...basis]
 }

@@ -39,7 +39,7 @@ export const Sparkline = memo(({ closes, change, maxChange, fromMs }: SparkProps
     <svg class="spark" viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">
       {closes.length > 1 && <path class="spark-zero" d={`M${PAD} ${HEIGHT / 2}H${WIDTH - PAD}`} />}
       {closes.length > 1 && <path class="spark-close" d={`M${line}`} />}
-      {closes.length > 0 && <path class="spark-close spark-end" d={`M${line.split('L').at(-1)}h0`} />}
+      {closes.length > 1 && <path class="spark-close spark-end" d={`M${line.split('L').at(-1)}h0`} />}
     </svg>
   )
 })

@@ -207,7 +207,8 @@ export class BoardFeed {
     this.#notify()
     if (item.type === 'snapshot') return
     if (item.type === 'gap') {
-      const time = this.lastUpdates.get('*') ?? new Date(this.openedMs).toISOString()
+      const times = [this.lastUpdates.get('*'), this.lines.all.at(-1)?.content.time].filter((time) => time !== undefined)
+      const time = times.sort().at(-1) ?? new Date(this.openedMs).toISOString()
       this.lines.apply({ ...item, time })
       this.gap = { id: item.id, atMs: this.clock.nowMs() }
       return

@@ -67,13 +67,14 @@ const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) 
 /** Says in one sentence how reliable the numbers are now, and how many were sealed. */
 function healthSentence(feed: BoardFeed, nowMs: number): string {
   const trouble = troubleOf(feed, nowMs)
-  const { sealed, judged, late, leadMs } = recordOf(feed)
+  const { sealed, judged, late, amended, leadMs } = recordOf(feed)
+  const corrected = amended === 0 ? '' : `, ${formatCount(amended)} of them with a correction`
   const ahead = leadMs === null ? '' : `, half of them ${formatDuration(leadMs)} or more before their block`
   const lateText = late === 0 ? '' : `${formatRight(judged, judged + late)} lines came before their block, the others late; `
   const record =
     judged === 0
-      ? 'No pre-confirmed line has been judged yet'
-      : `${periodWords(feed)}: ${lateText}${formatRight(sealed, judged)} early (pre-confirmed) lines were sealed as announced${ahead}`
+      ? 'No pre-confirmation has been judged yet'
+      : `${periodWords(feed)}: ${lateText}${formatRight(sealed, judged)} pre-confirmations came true${corrected}${ahead}`
   return `${trouble === null ? 'Healthy now' : trouble.text}. ${record}.`
 }
 
@@ -109,7 +110,7 @@ function HourBars({ hours }: { readonly hours: readonly HourScore[] }) {
 
 /** The newest hour has its time below it, and every sixth that is not too near to it. */
 const isLabelled = (time: number, newest: number): boolean =>
-  time === newest || (new Date(time).getHours() % LABELLED_HOURS === 0 && newest - time > (LABELLED_HOURS - 2) * HOUR_MS)
+  time === newest || (new Date(time).getHours() % LABELLED_HOURS === 0 && newest - time >= (LABELLED_HOURS - 2) * HOUR_MS)
 
 type HourBarProps = {
   readonly time: number
@@ -188,7 +189,10 @@ function Score({ hours }: { readonly hours: readonly HourScore[] }) {
     <section aria-label="Pre-confirmations">
       <h2>
         Lines by hour{' '}
-        <small>how many were pre-confirmed, and sealed as they were published; each message counts in its own hour</small>
+        <small>
+          each message counts in its own hour; amended lines were corrected, backfilled ones read more than a minute after their
+          block
+        </small>
       </h2>
       {hours.length === 0 ? (
         <p class="faint">Still being counted.</p>

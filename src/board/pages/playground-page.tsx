@@ -31,7 +31,7 @@ export function PlaygroundPage({ feed: { filter, raw } }: { readonly feed: Board
       <CopyPanel filter={filter} />
       <section aria-label="Messages">
         <h2>
-          Messages <small>newest first, with those that the list of this page needs</small>
+          Messages <small>newest first; includes what this page itself uses</small>
         </h2>
         {shown.length === 0 && <p class="faint">None yet.</p>}
         <ol class="raw">

@@ -28,9 +28,21 @@ export function scheduledText({ scheduled }: StockState, nowMs: number): string 
 export const pausedText = ({ paused }: StockState): string | null =>
   paused.length === 0 ? null : `paused: ${paused.map((name) => name.toLowerCase().replaceAll('_', ' ')).join(', ')}`
 
+/** The words of the warnings, the plainest first. */
+const warningWords: Readonly<Record<StockState['token_warnings'][number], string>> = {
+  looks_like_another: 'looks like another symbol',
+  hidden_characters: 'hidden characters',
+  direction_override: 'reversed text',
+  mixed_scripts: 'mixed scripts',
+}
+
 /** Says why the token may not be the stock that its symbol or name suggests, and first what the reader should do. */
-export const warningsText = ({ token_warnings }: StockState): string | null =>
-  token_warnings.length === 0 ? null : `check the address: ${token_warnings.map((word) => word.replaceAll('_', ' ')).join(', ')}`
+export function warningsText({ token_warnings }: StockState): string | null {
+  const words = Object.entries(warningWords).flatMap(([warning, text]) =>
+    token_warnings.some((one) => one === warning) ? text : [],
+  )
+  return words.length === 0 ? null : `check the address: ${words.join(', ')}`
+}
 
 /** Says on which side of the NAV the price is. Against a NAV that is held it only drifts. */
 export function basisSide({ kind, bps }: { readonly kind: 'premium' | 'drift'; readonly bps: string }): string {

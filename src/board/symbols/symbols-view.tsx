@@ -98,6 +98,11 @@ export function SymbolsView(props: SymbolsProps) {
   const rest = page ? 0 : order.length - shown.length
   return (
     <div class={`symbols ${layout}`} ref={list} {...pointer}>
+      {base && !view.isWall && (
+        <p class="base-note">
+          Change {baseWords(base, nowMs)} · volume of {DAY}
+        </p>
+      )}
       {layout === 'table' ? (
         <table>
           <SymbolHeads {...props} base={base} trend={trendWords(scale, base, nowMs)} />
@@ -113,7 +118,6 @@ export function SymbolsView(props: SymbolsProps) {
       )}
       {!view.isWall && (
         <p class="note">
-          {base && <span class="base-note">Change {baseWords(base, nowMs)}. </span>}
           {rest > 0 && `${rest} more: search for a symbol, a name, an ISIN or an address. `}
           <CsvButton label="Save this list as CSV" name="stocktape-symbols" text={() => symbolsCsv(days)} />
         </p>
@@ -152,9 +156,9 @@ function EmptySymbols(props: SymbolsProps) {
     )
   const words =
     feed.status?.reason === 'no_list'
-      ? 'The relay has not read its token list yet. It tries again by itself, usually every 15 s, and the symbols appear then. If they do not, its operator should look whether STOCKS_API_URL answers.'
+      ? 'The relay has not read its token list yet. It tries again by itself, usually every 15 s, and the symbols appear then.'
       : feed.state?.phase === 'live'
-        ? 'The token list that the relay reads from STOCKS_API_URL has no tokens now. They appear here when it has some; the tape still has the lines of those that it had.'
+        ? 'The token list of this relay is empty now. Tokens appear here when it has some; the tape still has the lines of those that it had.'
         : null
   if (words !== null)
     return (

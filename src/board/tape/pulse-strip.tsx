@@ -61,7 +61,7 @@ export function Strip({ feed, nowMs, alertState }: StripProps) {
         <PageLink
           page={{ name: 'health' }}
           class="strip-score"
-          title={`${periodWords(feed)}: how many of the lines that were published before their block were sealed as they were published`}
+          title={`${periodWords(feed)}: how many lines that were published before their block were sealed with it`}
         >
           <ScoreText feed={feed} />
         </PageLink>
@@ -102,7 +102,7 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
   const session = feed.book.all()[0]?.session
   if (!session) return <p class="strip-session" />
   const { market, ends_at } = session
-  // After a closed market there may be a session at night, and not the open.
+  // A trading day begins with a session at night.
   const isClosed = session.state === 'closed'
   return (
     <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
@@ -110,7 +110,8 @@ function SessionText({ feed, nowMs }: Pick<StripProps, 'feed' | 'nowMs'>) {
       {session.reason !== null && <span class="wide-word"> ({session.reason})</span>}
       {ends_at !== null && (
         <>
-          {isClosed ? ' · next session ' : ' until '}
+          {isClosed ? ' · overnight ' : ' until '}
+          {isClosed && <span class="wide-word">session from </span>}
           {formatMoment(ends_at, nowMs)}
           <span class="wide-word"> {zoneName(ends_at)}</span>
         </>
@@ -131,11 +132,11 @@ export function recordOf({
   readonly lines: Pick<TapeLines, 'retractedCount'>
 }) {
   const hours = status?.score ?? []
-  const sum = (name: 'sealed' | 'retracted' | 'late') => hours.reduce((total, hour) => total + hour[name], 0)
+  const sum = (name: 'sealed' | 'retracted' | 'late' | 'amended') => hours.reduce((total, hour) => total + hour[name], 0)
   const sealed = sum('sealed')
   const leadMs = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50 ?? null
   const retracted = hours.length === 0 ? 0 : Math.max(sum('retracted'), lines.retractedCount)
-  return { sealed, retracted, judged: sealed + retracted, late: sum('late'), leadMs }
+  return { sealed, retracted, judged: sealed + retracted, late: sum('late'), amended: sum('amended'), leadMs }
 }
 
 /** The hours that the record sums up. */
@@ -157,9 +158,9 @@ function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
         {right}
         <span class={isShare ? 'wide-word' : ''}> of {of}</span>
       </b>
-      <span class="wide-word"> early lines</span>
+      <span class="wide-word"> pre-confirmations</span>
       {/* A phone has no room for both words. */}
-      <span class={retracted > 0 ? 'wide-word' : ''}> confirmed</span>
+      <span class={retracted > 0 ? 'wide-word' : ''}> came true</span>
       {retracted > 0 && <span class="bad">, {formatCount(retracted)} retracted</span>}
       {leadMs !== null && <span class="long-word"> · {formatDuration(leadMs)} ahead of the block</span>}
       <span class="chevron"> ›</span>

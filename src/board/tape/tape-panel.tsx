@@ -234,7 +234,9 @@ function LineList({ feed, nowMs, scroller, shown, waiting, show, isWall, top, on
       {!isWall && feed.olderEnd !== null && (
         <button type="button" class="older" onClick={() => void feed.readOlder()}>
           {feed.isReadingHistory ? 'Reading older lines …' : 'Older lines'}
-          {show === 'retracted' && ` (${formatCount(feed.lines.retractedCount)} of ${formatCount(retractedOf(feed))} read)`}
+          {show === 'retracted' &&
+            feed.lines.retractedCount < retractedOf(feed) &&
+            ` (${formatCount(feed.lines.retractedCount)} of ${formatCount(retractedOf(feed))} read)`}
         </button>
       )}
     </section>
@@ -256,6 +258,7 @@ function emptyWords(feed: BoardFeed, show: TapeShow, waiting: number, nowMs: num
   const last = feed.lastUpdates.get('*')
   if (waiting > 0) return 'The page had to drop the lines shown here, because many newer ones arrived. Resume to see the newest.'
   if (feed.failure !== null) return feed.needsKey ? 'Waiting for a key.' : 'Nothing is streamed.'
+  if (feed.status?.reason === 'no_list') return 'There is nothing to stream until the token list is read.'
   if (feed.state?.phase !== 'live') return 'Connecting …'
   const since = last === undefined ? '' : ` The last message arrived ${formatAge(nowMs - Date.parse(last))} ago.`
   return `${tapeTabs[show].empty}${since}`

@@ -85,7 +85,7 @@ export function lineText({ content }: TapeLine): LineText {
     case 'gap':
       return {
         ...base,
-        type: `messages after this ${isMissing(content.reason) ? 'are' : 'may be'} missing`,
+        type: `messages ${isMissing(content.reason) ? 'are' : 'may be'} missing here`,
         detail: gapWords[content.reason],
       }
   }
@@ -113,7 +113,7 @@ const metadataFields = ['extra_metadata', 'contract_uri']
 function tokenText(content: Extract<TapeLine['content'], { type: 'token' }>): Pick<LineText, 'type' | 'detail'> {
   const { change, changed, before } = content
   const names = changed.join(', ').replaceAll('_', ' ')
-  if (change !== 'changed') return { type: change, detail: names }
+  if (change !== 'changed') return { type: change, detail: names || (content.token.name ?? '') }
   if (changed.every((field) => metadataFields.includes(field))) return { type: 'token details changed', detail: names }
   const steps = changed.flatMap((field) => {
     const [old, now] = [before?.[field], content.token[field]]
@@ -227,20 +227,22 @@ export function tintOf({ content, retraction }: TapeLine): 'attention' | 'bad' |
   return isDelisted || ['seize', 'multiplier', 'pause', 'gap', 'hole'].includes(type) ? 'attention' : null
 }
 
-/** Value in dollars from which a movement is printed bold, and below which it is soft. */
-const [HEAVY_USD, LIGHT_USD] = [10_000, 1]
+/** Values in dollars from which a trade and a movement are printed bold, and below which a line is soft. */
+const [HEAVY_TRADE_USD, HEAVY_USD, LIGHT_USD] = [1_000, 10_000, 1]
 
 /** The value of a line in dollars, with the currency of a trade taken as one; null of a line that has none. */
 export const dollarsOf = ({ content }: TapeLine): number | null =>
   'reference_value' in content ? Number(content.type === 'trade' ? content.currency_amount : content.reference_value) : null
 
-/** How much ink a line has, whatever its stage: a trade leads, and what is worth nothing is soft. */
+/** How much ink a line has, whatever its stage: trades lead, and what is worth nothing is soft. */
 export function weightOf(line: TapeLine): 'heavy' | 'light' | 'unknown' | null {
   const { content } = line
   const dollars = dollarsOf(line)
-  if (dollars === null || content.type === 'trade') return dollars === null ? null : 'heavy'
-  if ('reference_value' in content && content.reference_value === null && content.raw !== '0') return 'unknown'
-  return dollars >= HEAVY_USD ? 'heavy' : dollars < LIGHT_USD ? 'light' : null
+  if (dollars === null) return null
+  const isTrade = content.type === 'trade'
+  if (!isTrade && 'reference_value' in content && content.reference_value === null && content.raw !== '0') return 'unknown'
+  if (dollars >= (isTrade ? HEAVY_TRADE_USD : HEAVY_USD)) return 'heavy'
+  return dollars < LIGHT_USD ? 'light' : null
 }
 
 /** Describes a line in one sentence, for screen readers. It has no addresses, which cannot be followed by ear. */

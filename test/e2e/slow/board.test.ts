@@ -339,7 +339,7 @@ describe('outside text', () => {
     await waitForPendingLogs(page)
     const copy = page.locator('[data-symbol="AAPL\u0441"]')
     expect(await copy.locator('[data-field="warnings"]').textContent()).toContain(
-      'check the address: mixed scripts, direction override, looks like another',
+      'check the address: looks like another symbol, reversed text, mixed scripts',
     )
     expect(await page.locator('[data-symbol="AAPLc"] [data-field="warnings"]').textContent()).toContain('looks like another')
     expect(await page.locator('[data-symbol="TSLAc"] [data-field="warnings"]').count()).toBe(0)

@@ -67,7 +67,9 @@ it.each([
 ])('%s', (_, one, dollars) => expect(dollarsOf(one)).toBe(dollars))
 
 it.each([
-  ['a trade', line({ ...trade, currency_amount: '0.1' }), 'heavy'],
+  ['a large trade', line({ ...trade, currency_amount: '1000' }), 'heavy'],
+  ['a trade', line({ ...trade, currency_amount: '999' }), null],
+  ['a trade of nearly nothing', line({ ...trade, currency_amount: '0.1' }), 'light'],
   ['a large movement', line(transfer), 'heavy'],
   ['a movement', line({ ...transfer, reference_value: '1.00' }), null],
   ['a movement of less than a dollar', line({ ...transfer, reference_value: '0.99' }, { isSealed: true }), 'light'],
@@ -101,7 +103,7 @@ it.each([
   ],
   [{ change: 'changed', changed: ['contract_uri'], before: {} }, ['token details changed', 'contract uri']],
   [{ change: 'changed', changed: ['paused_features'], before: { paused_features: [] } }, ['paused features changed', '']],
-  [{ change: 'listed', changed: [], before: null }, ['listed', '']],
+  [{ change: 'listed', changed: [], before: null }, ['listed', 'Apple']],
 ])('a record that is %o is told as %o', (fields, words) => {
   const { type, detail } = lineText(line({ ...fact, type: 'token', token: { symbol: 'AAPLc', name: 'Apple' }, ...fields }))
   expect([type, detail]).toEqual(words)
