@@ -4,6 +4,7 @@ import { barIntervals } from '../../sdk/generated/bar-intervals.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { CsvButton } from '../shared/csv-button.tsx'
 import { formatBps, formatMoney, formatPrice, UNKNOWN } from '../shared/number-text.ts'
+import { isPhone } from '../shared/page-settings.ts'
 import { newsBpsOf } from '../shared/stock-texts.ts'
 import { formatMoment } from '../shared/time-text.ts'
 import { CandleDrawing, type ChartData, timeOf } from './candle-drawing.ts'
@@ -36,22 +37,28 @@ const ranges = {
 } as const satisfies Readonly<Record<string, { readonly seconds: number | null; readonly interval: CandleLength }>>
 type Range = keyof typeof ranges
 const rangeNames = Object.keys(ranges) as readonly Range[]
+/** The pools whose trades make the candles: all of them, or the one of the price. */
+const poolNames = ['all pools', 'deepest pool'] as const
+type Choice = { readonly interval: CandleLength; readonly range: Range; readonly pools: (typeof poolNames)[number] }
 /** The last choice of the reader, for the next symbol. */
-let chosen: { readonly interval: CandleLength; readonly range: Range } | null = null
+let chosen: Choice | null = null
 /** A phone has no room for as many candles. */
-const firstChoice = () => ({ interval: matchMedia('(max-width: 719px)').matches ? '15m' : '5m', range: '6h' }) as const
+const firstChoice = (): Choice => ({ interval: isPhone() ? '15m' : '5m', range: '6h', pools: 'all pools' })
 
 /** Candles of the trades with the NAV over them; below, the volume and how far the price is from the NAV. */
 export function CandleChart(props: ChartProps) {
-  const [{ interval, range }, setShown] = useState(chosen ?? firstChoice)
-  const show = (next: NonNullable<typeof chosen>) => {
-    chosen = next
-    setShown(next)
+  const [choice, setShown] = useState(chosen ?? firstChoice)
+  const show = (next: Partial<Choice>) => {
+    chosen = { ...choice, ...next }
+    setShown(chosen)
   }
+  const { interval, range } = choice
   const { stock, feed, readings, events, nowMs } = props
   const step = barIntervals[interval]
   const isLive = feed.state?.phase === 'live'
-  const { bars, failure } = useBars(feed, stock.address, interval, isLive)
+  const deepest = stock.quote?.venue.pool ?? null
+  const pools = deepest === null ? 'all pools' : choice.pools
+  const { bars, failure } = useBars(feed, stock.address, { interval, pool: pools === 'all pools' ? null : deepest }, isLive)
   const navs = navPoints(bars, readings, { nav: stock.nav, seconds: nowMs / 1_000 }, step)
   const bps = premium(stock)?.bps
   const known = [...bars.map(timeOf), ...navs.map(({ time }) => time)]
@@ -75,7 +82,8 @@ export function CandleChart(props: ChartProps) {
           chosen={range}
           choose={(name) => show({ range: name, interval: ranges[name].interval })}
         />
-        <Choices label="Candle" all={intervals} chosen={interval} choose={(name) => show({ range, interval: name })} />
+        <Choices label="Candle" all={intervals} chosen={interval} choose={(name) => show({ interval: name })} />
+        {deepest !== null && <Choices label="Trades of" all={poolNames} chosen={pools} choose={(name) => show({ pools: name })} />}
         <CsvButton
           label="Save these candles as CSV"
           name={`stocktape-${stock.symbol}-${interval}`}
@@ -86,7 +94,7 @@ export function CandleChart(props: ChartProps) {
       {times.length === 0 ? (
         <p class="chart empty">No readings yet: the line begins with the next one.</p>
       ) : (
-        <DrawnChart key={interval} data={data} range={range} nowMs={nowMs} />
+        <DrawnChart key={interval} {...{ data, range, pools, nowMs }} />
       )}
     </section>
   )
@@ -110,7 +118,7 @@ const Choices = <Name extends string>({ label, all, chosen, choose }: ChoicesPro
       ))}
     </fieldset>
     <label class="narrow-choice">
-      {label}{' '}
+      <span class="unseen">{label}</span>
       <select value={chosen} onChange={({ currentTarget: { value } }) => choose(all.find((name) => name === value) ?? chosen)}>
         {all.map((name) => (
           <option key={name}>{name}</option>
@@ -121,7 +129,12 @@ const Choices = <Name extends string>({ label, all, chosen, choose }: ChoicesPro
 )
 
 /** Reads the newest bars of a stock, and follows them. */
-function useBars(feed: BoardFeed, address: string, interval: CandleLength, isLive: boolean) {
+function useBars(
+  feed: BoardFeed,
+  address: string,
+  { interval, pool }: { readonly interval: CandleLength; readonly pool: string | null },
+  isLive: boolean,
+) {
   const [read, setRead] = useState<{ readonly bars: readonly Bar[]; readonly failure: string | null }>({ bars: [], failure: null })
   const [attempt, setAttempt] = useState(0)
   useEffect(() => {
@@ -139,7 +152,8 @@ function useBars(feed: BoardFeed, address: string, interval: CandleLength, isLiv
       setRead({ bars, failure: null })
     }
     const follow = async () => {
-      for await (const bar of feed.client.bars(address, { interval, limit: BARS_BOUND, signal: abort.signal })) {
+      const options = { interval, limit: BARS_BOUND, signal: abort.signal, ...(pool !== null && { pools: pool }) }
+      for await (const bar of feed.client.bars(address, options)) {
         byStart.set(bar.start, bar)
         timer ??= setTimeout(draw, REDRAW_MS)
       }
@@ -153,13 +167,13 @@ function useBars(feed: BoardFeed, address: string, interval: CandleLength, isLiv
       abort.abort()
       clearTimeout(timer)
     }
-  }, [feed, address, interval, attempt])
+  }, [feed, address, interval, pool, attempt])
   return read
 }
 
-type DrawnProps = { readonly data: ChartData; readonly range: Range; readonly nowMs: number }
+type DrawnProps = { readonly data: ChartData; readonly nowMs: number } & Pick<Choice, 'range' | 'pools'>
 
-function DrawnChart({ data, range, nowMs }: DrawnProps) {
+function DrawnChart({ data, range, pools, nowMs }: DrawnProps) {
   const box = useRef<HTMLDivElement>(null)
   const chart = useRef<CandleDrawing | null>(null)
   const latest = useRef(data)
@@ -190,7 +204,7 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
   return (
     <>
       <p class={`cursor-text figure ${pointed ? '' : 'idle'}`}>
-        {shown && !pointed && <span class="wide-word">Last candle, all pools</span>}
+        {shown && !pointed && <span class="wide-word">Last candle, {pools}</span>}
         {shown &&
           pointedParts(shown, data, nowMs).map(([name, value]) => (
             <span key={name}>
@@ -207,12 +221,12 @@ function DrawnChart({ data, range, nowMs }: DrawnProps) {
         aria-label={chartSentence(data.bars, data.navs)}
         onKeyDown={(event) => chart.current?.press(event)}
       />
-      <Legend {...{ data, range }} />
+      <Legend {...{ data, range, pools }} />
     </>
   )
 }
 
-function Legend({ data: { bars, navs, shades, marks, times, premiumBps }, range }: Pick<DrawnProps, 'data' | 'range'>) {
+function Legend({ data: { bars, navs, shades, marks, times, premiumBps }, range, pools }: Omit<DrawnProps, 'nowMs'>) {
   const { seconds } = ranges[range]
   const shown = marks.filter(({ time }) => seconds === null || time > (times.at(-1) ?? 0) - seconds)
   const nav = navs.at(-1)
@@ -226,7 +240,7 @@ function Legend({ data: { bars, navs, shades, marks, times, premiumBps }, range 
       ))}
       {shown[0] && <span class="legend-mark">{shown.length === 1 ? shown[0].text : 'corporate actions'}</span>}
       {premiumBps !== null && hasBasis(bars) && <span class="legend-now">now: deepest pool</span>}
-      <span>candles: all pools</span>
+      <span>candles: {pools}</span>
       <span class="wide-word">Ctrl + wheel zooms</span>
       <a href="https://www.tradingview.com/">Charts by TradingView</a>
     </p>
@@ -252,8 +266,6 @@ function pointedParts(
   const basis =
     bar.basis_bps === null
       ? []
-      : ([
-          [bar.basis === 'drift' ? 'last trade, any pool, drift' : 'last trade, any pool', `${formatBps(bar.basis_bps)} bps`],
-        ] as const)
+      : ([[bar.basis === 'drift' ? 'last trade, drift' : 'last trade', `${formatBps(bar.basis_bps)} bps`]] as const)
   return [at, ...prices, volume, navPart, ...basis]
 }
