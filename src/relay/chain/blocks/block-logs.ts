@@ -58,6 +58,9 @@ export async function readBlock(
     throw new MissingLogsError(`block ${header.number} has logs that cannot be read`, [header.hash])
   // The relay may have published more keys during the read, so the ledger is asked again.
   const judged = openKeys.at(header.number)
+  // A key of another contract, or of one that the node answers for again, was published or shown since the read began.
+  if (judged.some((key) => !matchesAny(filters, key)))
+    throw new UpstreamError('behind', `block ${header.number} was read without a filter that its logs need now`)
   if (!acceptsMissing) await checkMissing(node, header, { ...answer, filters, judged }, signal)
   // The answer lacks a published log. The reason may be that a node of another chain answers under this URL now.
   if (isRetracting(answer, judged)) await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS }, signal)

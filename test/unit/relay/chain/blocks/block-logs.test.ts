@@ -104,6 +104,21 @@ describe('the logs that settle a block', () => {
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
   })
 
+  it('are read again if a key needs a filter that the read did not have', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    const manager = { block: HEAD, index: 1, tx: txHash(7), address: tesla }
+    let reads = 0
+    chain.override = ({ method }) => {
+      if (method !== 'eth_getLogs') return undefined
+      reads += 1
+      if (reads === 1) openKeysOfChain.add(manager)
+      return []
+    }
+    await expect(settle()).rejects.toMatchObject({ kind: 'behind' })
+    expect(await settle()).toEqual([])
+    expect(JSON.stringify(chain.requests.at(-2))).toContain(tesla)
+  })
+
   it('are refused if the node has another block there', async () => {
     const { chain, openKeysOfChain, settle } = openReader()
     openKeysOfChain.add({ block: HEAD })
