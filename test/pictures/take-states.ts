@@ -190,7 +190,7 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ['relay-silent', demo, '', '.trouble >> text=not answer', unanswered],
   ['key-asked', followChain(still, { API_KEYS: apiKey }), '', 'text=This relay asks for a key', { act: null }],
   ['list-unread', unread, '', '.empty >> text=has not read its token list', { act: null }],
-  ['list-empty', quiet, '', '.empty >> text=has no tokens', { act: ({ devnet }) => devnet.list.corrupt('{"tokens":[]}') }],
+  ['list-empty', quiet, '', '.empty >> text=relay is empty', { act: ({ devnet }) => devnet.list.corrupt('{"tokens":[]}') }],
   ['tape-empty', followChain(still), '#/?tab=tape&show=trades', '.tape .empty >> text=No trades yet'],
   // The market and the issuer.
   ['live', followChain(), '', priced],
