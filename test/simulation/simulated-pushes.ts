@@ -1,15 +1,16 @@
 import { map, mergeMap, type Observable } from 'rxjs'
 import { anchorBlock, Chain } from '../../src/devnet/chain/chain.ts'
 import type { DevnetBlock, DevnetLog, EmittedLog } from '../../src/devnet/chain/chain-types.ts'
-import { type Hex, ZERO_WORD } from '../../src/lib/hex.ts'
+import { type Hex, toLowerHex, ZERO_WORD } from '../../src/lib/hex.ts'
 import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.ts'
 import type { ActiveFaults } from './active-faults.ts'
+import { swapOf } from './laws/swaps.ts'
 import { isOfManager, matchesFilter, type NodeFilter } from './node-filter.ts'
 import { randomLog } from './random-transactions.ts'
 import { SeededRandom } from './seeded-random.ts'
 import type { ChainEvent, SimulatedBlock, SimulatedChain } from './simulated-chain.ts'
 import { applyNodeTraits, falseTime, headerJson, type JsonObject } from './simulated-node-json.ts'
-import { MANAGER } from './simulated-pools.ts'
+import { poolOf } from './simulated-pools.ts'
 import { unlistedAddresses } from './simulated-tokens.ts'
 import { emit, hex, simulatedTx } from './simulated-transactions.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -47,6 +48,8 @@ export class SimulatedPushes {
   connectedAt = 0
   /** When a log of the pool manager last reached a relay that asks for it and could not yet know its block as sealed. */
   managerPushedAt = Number.NEGATIVE_INFINITY
+  /** The same for an event of a pool that is no swap. */
+  otherEventPushedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: Options) {
     this.#options = options
@@ -66,9 +69,13 @@ export class SimulatedPushes {
     const { settings, chain, clock } = this.#options
     if (signal.type !== 'log' || signal.subscription !== 'pendingLogs') return
     const knownHead = chain.headAt(clock.elapsedMs - settings.latencyMs - settings.sealedLagMs)
-    const isTimely = (log: PushedLog | null) =>
-      Number(log?.blockNumber) > knownHead && filters.some((filter) => isOfManager(filter) && matchesPushed(filter, log))
-    if ([signal.log].flat().some((log) => isTimely(log as PushedLog | null))) this.managerPushedAt = clock.elapsedMs
+    for (const pushed of [signal.log].flat() as readonly (PushedLog | null)[]) {
+      const content = contentOf(pushed)
+      const matching =
+        content && Number(pushed?.blockNumber) > knownHead ? filters.filter((filter) => matchesFilter(filter, content)) : []
+      if (matching.some(isOfManager)) this.managerPushedAt = clock.elapsedMs
+      if (content && matching.length > 0 && poolOf(content) && !swapOf({ content })) this.otherEventPushedAt = clock.elapsedMs
+    }
   }
 
   #pushesOf(event: ChainEvent, subscriptions: Subscriptions): readonly PushedSignal[] {
@@ -222,12 +229,12 @@ export class SimulatedPushes {
 }
 
 /** A log as it was pushed, maybe garbage. */
-type PushedLog = { readonly address?: unknown; readonly topics?: unknown; readonly blockNumber?: unknown }
+type PushedLog = { readonly [field in 'address' | 'topics' | 'data' | 'blockNumber']?: unknown }
 
-/** Whether a pushed log is one of the manager that matches a filter. */
-function matchesPushed(filter: NodeFilter, log: PushedLog | null): boolean {
-  const isManager = String(log?.address).toLowerCase() === MANAGER
-  return isManager && Array.isArray(log?.topics) && matchesFilter(filter, { address: MANAGER, topics: log.topics })
+/** The content of a pushed log; null for garbage. */
+function contentOf(log: PushedLog | null): EmittedLog | null {
+  if (!Array.isArray(log?.topics) || typeof log.address !== 'string' || typeof log.data !== 'string') return null
+  return { address: toLowerHex(log.address as Hex), topics: log.topics, data: log.data as Hex }
 }
 
 /** The same logs, each with another false time of its block. */

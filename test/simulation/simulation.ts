@@ -107,6 +107,7 @@ export class Simulation {
       namedPools: () => this.#namedPools,
       connectedAt: () => Math.max(...this.#endpoints.map(({ pushes }) => pushes.connectedAt)),
       managerPushedAt: () => Math.max(...this.#endpoints.map(({ pushes }) => pushes.managerPushedAt)),
+      otherEventPushedAt: () => Math.max(...this.#endpoints.map(({ pushes }) => pushes.otherEventPushedAt)),
       wasOfUnnamedChainWithin: (ms) => this.rpc.wasOfUnnamedChainWithin(ms),
       violation: (law, detail) => this.violations.push({ law, at: clock.elapsedMs, detail }),
     }

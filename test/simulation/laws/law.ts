@@ -20,6 +20,8 @@ export type LawContext = {
   readonly connectedAt: () => number
   /** When a log of the pool manager that the relay asks for last reached it before it could know its block as sealed. */
   readonly managerPushedAt: () => number
+  /** The same for an event of a pool that is no swap: it shows that the source works, though it is no fact. */
+  readonly otherEventPushedAt: () => number
   /** Whether another chain answered in the past `ms`, from an endpoint that did not tell the relay so. */
   readonly wasOfUnnamedChainWithin: (ms: number) => boolean
   /** The pools that the settings of the relay name in its current run. */

@@ -213,7 +213,7 @@ export class SourceStatusLaw implements Law {
   }
 
   onTick(): void {
-    const { violation, clock, activeFaults, connectedAt, managerPushedAt } = this.#context
+    const { violation, clock, activeFaults, connectedAt, managerPushedAt, otherEventPushedAt } = this.#context
     // A node may push what it refuses to read. A timely trade of a dropped pool is no fact, but shows that the source works.
     if (this.#pools.areRefused) this.#receivedAt = Math.max(this.#receivedAt, managerPushedAt())
     const status = this.#status
@@ -223,7 +223,7 @@ export class SourceStatusLaw implements Law {
     // With a node that hardly answers the relay receives little, and cannot know how much it misses.
     if (this.#isSlowed(QUIET_BOUND_MS + NOTICE_MS)) return
     // The source may have missed part of a block that had begun when it became `ok`.
-    const receivedAt = Math.max(this.#receivedAt, status.at, connectedAt())
+    const receivedAt = Math.max(this.#receivedAt, otherEventPushedAt(), status.at, connectedAt())
     const since = receivedAt + HALF_OVER_MS
     const missed = this.#missed
       .slice(this.#missed.findLastIndex(({ at }) => at <= since) + 1)

@@ -1,3 +1,4 @@
+import type { EmittedLog } from '../../../src/devnet/chain/chain-types.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import { type ExactFraction, fractionOf, isNearest, shifted, unitsOf } from '../../support/exact-fraction.ts'
 import type { PlacedLog } from '../placed-logs.ts'
@@ -32,7 +33,7 @@ const PARTS_TO_BPS = 4
 const addressOf = (word: string): string => `0x${word.slice(26)}`
 const magnitude = (value: bigint): bigint => (value < 0n ? -value : value)
 /** Null for another event, and for another layout than that of the pool. */
-export function swapOf({ content }: PlacedLog): Swap | null {
+export function swapOf({ content }: { readonly content: EmittedLog }): Swap | null {
   const { topics, data } = content
   const pool = poolOf(content)
   const isManaged = pool?.kind === 'uniswap_v4'
