@@ -4,6 +4,7 @@ import { GENESIS_MS } from '../chain/chain-builder.ts'
 import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { addressFrom } from '../chain/hashes.ts'
 import { type DevnetPool, poolContract, pools, routePartnerOf } from '../tokens/devnet-pools.ts'
+import { tokenOf } from '../tokens/issued-tokens.ts'
 import { poolValues, readPoolState } from '../tokens/pool-storage.ts'
 import { rootOfPrice } from '../tokens/sqrt-price.ts'
 import { buildRoute, buildSwap, reserveBoundOf, reserveOf, SWAP_GAS, valueBetween } from '../tokens/swap-call.ts'
@@ -19,8 +20,10 @@ const SWAP_SHARE = 0.25
 const ROUTE_SHARE = 0.5
 /** Least value of a swap, in dollars. The price of less is imprecise, because amounts have whole units. */
 const LEAST_VALUE = 1
-/** Whether a pool trades at night too, so that a client of AAPLc soon receives a swap. */
-const isSteady = ({ symbol, kind }: DevnetPool): boolean => symbol === 'AAPLc' && kind === 'slipstream'
+/** Share of the swaps of a token that seek its deepest pool, wherever they would have been. */
+const DEEPEST_SHARE = 0.6
+/** Stock whose deepest pool trades at night too, so that a client soon receives a swap. */
+const STEADY_SYMBOL = 'AAPLc'
 /** In a past that is only outlined, one block of this number has a swap. */
 const OUTLINED_BLOCKS = 6
 /** Longest pause between two swaps of such a pool. */
@@ -125,6 +128,9 @@ const openingValues = (trader: Hex, rootOf: (pool: DevnetPool) => bigint): Map<s
   return values
 }
 
+const deepestOf = (token: Hex): DevnetPool =>
+  pools.filter((pool) => pool.token === token).reduce((deepest, pool) => (pool.liquidity > deepest.liquidity ? pool : deepest))
+
 /** The swaps of every cycle, with at least one in each pool that has liquidity. */
 const drawSchedule = (
   seed: string,
@@ -134,16 +140,17 @@ const drawSchedule = (
   const liquidPools = pools.filter(({ liquidity }) => liquidity > 0n)
   const flashblocks = CYCLE_BLOCKS * flashblocksPerBlock
   const swapOf = (pool: DevnetPool, flashblock: number, isSteady = false): DrawnSwap => ({ pool, flashblock, isSteady })
+  const pickPool = () => {
+    const pool = pick(random, liquidPools)
+    return random() < DEEPEST_SHARE ? deepestOf(pool.token) : pool
+  }
   const atLeast = liquidPools.map((pool) => swapOf(pool, Math.floor(random() * flashblocks)))
   const more = Array.from({ length: flashblocks }, (_, flashblock) =>
-    Array.from({ length: drawCount(random, transactionsPerFlashblock * SWAP_SHARE) }, () =>
-      swapOf(pick(random, liquidPools), flashblock),
-    ),
+    Array.from({ length: drawCount(random, transactionsPerFlashblock * SWAP_SHARE) }, () => swapOf(pickPool(), flashblock)),
   ).flat()
   const step = Math.max(1, Math.floor(STEADY_MS / blockMs)) * flashblocksPerBlock
-  const steady = liquidPools
-    .filter(isSteady)
-    .flatMap((pool) => Array.from({ length: Math.ceil(flashblocks / step) }, (_, nth) => swapOf(pool, nth * step, true)))
+  const steadyPool = deepestOf(tokenOf(STEADY_SYMBOL).address)
+  const steady = Array.from({ length: Math.ceil(flashblocks / step) }, (_, nth) => swapOf(steadyPool, nth * step, true))
   const swaps = [...atLeast, ...more, ...steady].toSorted((left, right) => left.flashblock - right.flashblock)
   const lastIndexes = new Map(swaps.map(({ pool }, index) => [pool, index]))
   return swaps.map((swap, index) => {

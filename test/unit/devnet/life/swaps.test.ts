@@ -105,8 +105,8 @@ it('some swaps are routes through two pools of a token, which transfer nothing',
 
 it('most swaps are small, and more and larger ones follow the open and precede the close of the market in New York', () => {
   const tradesAt = (hour: number) => openTraded(2, WEDNESDAY_MS + hour * HOUR_MS).trades
-  // In one pool somebody trades every few seconds, at night too.
-  const isSteady = (pool: DevnetPool) => pool.symbol === 'AAPLc' && pool.kind === 'slipstream'
+  // In the deepest pool of a stock somebody trades every few seconds, at night too.
+  const isSteady = (pool: DevnetPool) => pool.symbol === 'AAPLc' && pool.kind === 'uniswap_v4' && pool.hooks === 'none'
   const valuesAt = (hour: number) => tradesAt(hour).flatMap(({ pool, value }) => (isSteady(pool) ? [] : [value]))
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
   const mean = (values: readonly number[]) => sum(values) / values.length
