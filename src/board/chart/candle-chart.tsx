@@ -43,7 +43,7 @@ type Choice = { readonly interval: CandleLength; readonly range: Range; readonly
 /** The last choice of the reader, for the next symbol. */
 let chosen: Choice | null = null
 /** A phone has no room for as many candles. */
-const firstChoice = (): Choice => ({ interval: isPhone() ? '15m' : '5m', range: '6h', pools: 'all pools' })
+const firstChoice = (): Choice => ({ interval: isPhone() ? '15m' : '5m', range: '6h', pools: 'deepest pool' })
 
 /** Candles of the trades with the NAV over them; below, the volume and how far the price is from the NAV. */
 export function CandleChart(props: ChartProps) {
@@ -240,7 +240,7 @@ function Legend({ data: { bars, navs, shades, marks, times, premiumBps }, range,
       ))}
       {shown[0] && <span class="legend-mark">{shown.length === 1 ? shown[0].text : 'corporate actions'}</span>}
       {premiumBps !== null && hasBasis(bars) && <span class="legend-now">now: deepest pool</span>}
-      <span>candles: {pools}</span>
+      {pools === 'all pools' && <span>candles: {pools}</span>}
       <span class="wide-word">Ctrl + wheel zooms</span>
       <a href="https://www.tradingview.com/">Charts by TradingView</a>
     </p>

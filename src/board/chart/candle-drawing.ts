@@ -7,6 +7,7 @@ import {
   createSeriesMarkers,
   HistogramSeries,
   type IChartApi,
+  type IPrimitivePaneRenderer,
   type ISeriesApi,
   type ISeriesMarkersPluginApi,
   LineSeries,
@@ -49,7 +50,7 @@ const [LABEL_PX, EDGE_PART] = [24, 0.1]
 const [NAMES_ROOM_PX, NARROW_ROOM_PX, NARROWEST_PX] = [52, 36, 200]
 /** Height of a tag at a scale, and how near to its middle it would cover a part of a label. */
 const [TAG_PX, COVERED_PX] = [18, 13]
-/** Dots of the line from the newest candle to the price. */
+/** Dots of a line from the newest candle to a tag. */
 const DOTS_PX = [1, 3]
 /** Newest bars of a narrow chart that leave no room for words above them. */
 const EDGE_BARS = 12
@@ -71,11 +72,13 @@ export class CandleDrawing {
   readonly #volume
   readonly #premium
   readonly #premiumNow
+  readonly #zero
   readonly #marks: ISeriesMarkersPluginApi<Time>
   readonly #titles
   #ink = ''
   /** Values of the tags at the scale of the prices, the most important first, and at that of the premium. */
   #tags: readonly number[] = []
+  #lastPrice: number | null = null
   #premiumBps: number | null = null
   /** Seconds that are shown while the reader has not moved or zoomed; if they are null, everything. */
   #followed: { readonly seconds: number | null } | null = null
@@ -100,15 +103,7 @@ export class CandleDrawing {
     this.#shade.priceScale().applyOptions({ scaleMargins: { top: 0, bottom: 0 } })
     // The library moves other tags away from that of the first line.
     this.#price = this.#chart.addSeries(LineSeries, { lineVisible: false, priceLineVisible: false, crosshairMarkerVisible: false })
-    this.#price.attachPrimitive({
-      paneViews: () => [
-        {
-          renderer: () => ({
-            draw: (target) => target.useMediaCoordinateSpace(({ context, mediaSize }) => this.#dot(context, mediaSize.width)),
-          }),
-        },
-      ],
-    })
+    this.#dotTo(this.#price, () => this.#lastPrice)
     // A NAV holds until the next one. Its line is behind the candles.
     this.#nav = this.#chart.addSeries(LineSeries, {
       ...{ lineType: LineType.WithSteps, lineWidth: 2, priceLineVisible: false, crosshairMarkerVisible: false },
@@ -119,7 +114,9 @@ export class CandleDrawing {
       { ...quiet, autoscaleInfoProvider: (scale: () => AutoscaleInfo | null) => withZero(scale(), this.#premiumBps ?? 0) },
       1,
     )
-    this.#premiumNow = this.#premium.createPriceLine({ price: 0, title: 'now', lineStyle: LineStyle.Dashed, lineWidth: 1 })
+    this.#premiumNow = this.#premium.createPriceLine({ price: 0, title: 'now', lineVisible: false })
+    this.#zero = this.#premium.createPriceLine({ price: 0, axisLabelVisible: false, lineStyle: LineStyle.Solid, lineWidth: 1 })
+    this.#dotTo(this.#premium, () => this.#premiumBps)
     this.#volume = this.#chart.addSeries(
       HistogramSeries,
       { ...quiet, priceFormat: { type: 'custom', minMove: 1, formatter: formatMoney } },
@@ -141,6 +138,7 @@ export class CandleDrawing {
     const colors = this.#paint()
     const at = (time: number) => ({ time: time as UTCTimestamp })
     this.#tags = [price, navs.at(-1)?.value ?? null].flatMap((value) => (value === null ? [] : [Number(value)]))
+    this.#lastPrice = price === null ? null : Number(price)
     this.#premiumBps = premiumBps
     this.#price.setData(price === null ? [] : [{ ...at(times.at(-1) ?? 0), value: Number(price) }])
     this.#setFormats(Number(bars.at(-1)?.close ?? navs.at(-1)?.value ?? 1), price === null ? this.#nav : this.#price)
@@ -246,19 +244,27 @@ export class CandleDrawing {
     })
   }
 
-  /** Draws a line from the newest candle to the tag of the price. */
-  #dot(context: CanvasRenderingContext2D, width: number): void {
-    const point = this.#price.data().at(-1)
-    const from = point && this.#chart.timeScale().timeToCoordinate(point.time)
-    const y = point && 'value' in point ? this.#price.priceToCoordinate(point.value) : null
-    if (from == null || y === null) return
-    context.strokeStyle = this.#ink
-    context.lineWidth = 1
-    context.setLineDash(DOTS_PX)
-    context.beginPath()
-    context.moveTo(from, y)
-    context.lineTo(width, y)
-    context.stroke()
+  /** Dots lead from the newest candle to a tag at the scale. */
+  #dotTo(series: ISeriesApi<'Line' | 'Histogram'>, readValue: () => number | null): void {
+    const draw = (context: CanvasRenderingContext2D, width: number) => {
+      const newest = this.#price.data().at(-1) ?? series.data().at(-1)
+      const from = newest && this.#chart.timeScale().timeToCoordinate(newest.time)
+      const value = readValue()
+      const y = value === null ? null : series.priceToCoordinate(value)
+      if (from == null || y === null) return
+      context.strokeStyle = this.#ink
+      context.lineWidth = 1
+      context.setLineDash(DOTS_PX)
+      context.beginPath()
+      context.moveTo(from, y)
+      context.lineTo(width, y)
+      context.stroke()
+    }
+    const renderer = () => ({
+      draw: (target: Parameters<IPrimitivePaneRenderer['draw']>[0]) =>
+        target.useMediaCoordinateSpace(({ context, mediaSize }) => draw(context, mediaSize.width)),
+    })
+    series.attachPrimitive({ paneViews: () => [{ renderer }] })
   }
 
   /** Writes the tags, and the titles of the parts. */
@@ -266,10 +272,8 @@ export class CandleDrawing {
     this.#price.applyOptions({ color: ink, title: this.#isNarrow ? '' : 'Price' })
     this.#nav.applyOptions({ title: 'NAV' })
     const isNow = this.#premiumBps !== null
-    this.#premiumNow.applyOptions({
-      ...{ price: this.#premiumBps ?? 0, lineVisible: isNow, axisLabelVisible: isNow },
-      ...{ color: soft, axisLabelColor: ink },
-    })
+    this.#premiumNow.applyOptions({ ...{ price: this.#premiumBps ?? 0, axisLabelVisible: isNow, axisLabelColor: ink } })
+    this.#zero.applyOptions({ color: soft, lineVisible: hasBasis(bars) })
     const shown = this.#chart.timeScale().getVisibleRange()
     const since = shown && navSinceOf(bars, Number(shown.from))
     const premium = [premiumTitle(bars), ...(since ? [`NAV known from ${localTime(since)}`] : [])].join(' · ')
