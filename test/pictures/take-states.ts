@@ -238,7 +238,7 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   ['health', demo, '#/health', '.hour-bars li .sealed'],
   ['health-whole', demo, '#/health', '.score td', whole],
   ['connect', demo, '#/play?symbols=AAPLc', '.raw li'],
-  ['search', demo, '', '.results li >> nth=7', { reader: search('a') }],
+  ['search', demo, '#/AAPLc', '.results li >> nth=7', { reader: search('a'), sizes: { light: 1440, dark: 768 } }],
 ]
 
 /** Gives a page the time of this process. Playwright would reckon its own clock from the time of the machine. */

@@ -28,10 +28,15 @@ type SearchProps = {
 
 const RESULTS_BOUND = 8
 
+/** The list is beside the tape, or one of two tabs. */
+const isListShown = ({ page, view }: BoardRoute): boolean =>
+  page.name === 'symbols' && (view.tab === 'symbols' || matchMedia('(min-width: 1020px)').matches)
+
 /** Shows the symbols that match below the field. On the list, they are its rows: the text filters them, and is in the URL. */
-function Search({ feed, route: { page, view }, search, order }: SearchProps) {
+function Search({ feed, route, search, order }: SearchProps) {
+  const { page, view } = route
   const [draft, setDraft] = useState('')
-  const isInList = page.name === 'symbols'
+  const isInList = isListShown(route)
   useEffect(() => setDraft(''), [page])
   const text = isInList ? view.search : draft
   const set = (next: string) => {
@@ -40,13 +45,17 @@ function Search({ feed, route: { page, view }, search, order }: SearchProps) {
   }
   const found = text.trim() === '' ? [] : isInList ? order() : searchSymbols(feed.book.all(), text)
   const results = found.slice(0, RESULTS_BOUND)
+  const showAll = () => {
+    openPage({ name: 'symbols' })
+    changeView({ search: text, tab: 'symbols' })
+  }
   const press = (event: KeyboardEvent & { readonly currentTarget: HTMLElement }) => {
     // Enter may also end the choice of a letter.
     if (event.isComposing) return
     const [first] = results
     const distance = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (distance !== undefined && results.length > 0) {
-      const places = [search.current, ...event.currentTarget.querySelectorAll<HTMLElement>('.results a')]
+      const places = [search.current, ...event.currentTarget.querySelectorAll<HTMLElement>('.results :is(a, button)')]
       const next = places.findIndex((place) => place?.matches(':focus')) + distance
       places[Math.max(0, Math.min(places.length - 1, next))]?.focus()
     } else if (event.key === 'Escape' && text !== '') set('')
@@ -71,7 +80,7 @@ function Search({ feed, route: { page, view }, search, order }: SearchProps) {
         value={text}
         onInput={({ currentTarget }) => set(currentTarget.value)}
       />
-      {text.trim() !== '' && (results.length > 0 || !isInList) && (
+      {text.trim() !== '' && !isInList && (
         // A browser that gives the focus to no link would hide the list before the click.
         <ul class="results" aria-label="Symbols found" onMouseDown={(event) => event.preventDefault()}>
           {results.map((stock) => (
@@ -82,8 +91,14 @@ function Search({ feed, route: { page, view }, search, order }: SearchProps) {
               </PageLink>
             </li>
           ))}
-          {found.length > results.length && <li class="faint">{found.length - results.length} more</li>}
-          {results.length === 0 && !isInList && (
+          {found.length > results.length && (
+            <li>
+              <button type="button" onClick={showAll}>
+                All {found.length} in the list
+              </button>
+            </li>
+          )}
+          {results.length === 0 && (
             <li class="faint" role="status">
               Nothing matches.
             </li>
@@ -109,7 +124,11 @@ export function Tools({ onHelp, ...props }: ToolsProps) {
     <div class="tools">
       <Search {...props} />
       <SortSelect view={view} />
-      <button type="button" class="wide-only" onClick={() => changeView({ layout: view.layout === 'tiles' ? 'table' : 'tiles' })}>
+      <button
+        type="button"
+        class={`wide-only ${view.layout}`}
+        onClick={() => changeView({ layout: view.layout === 'tiles' ? 'table' : 'tiles' })}
+      >
         {view.layout === 'tiles' ? 'Table' : 'Tiles'}
       </button>
       <button type="button" aria-label="Light or dark" onClick={toggleTheme}>

@@ -13,7 +13,7 @@ export function HealthPage({ feed, nowMs }: HealthProps) {
   const { status, state, head } = feed
   const isLive = state?.phase === 'live'
   const source = state?.source ?? status?.source
-  const reason = status && status.reason !== 'ok' ? reasonSentence(status.reason) : ''
+  const reason = status && status.reason !== 'ok' ? reasonSentence(status.reason, source) : ''
   // Without a connection the page cannot know how far behind the relay is.
   const lag = isLive ? (status?.lag_ms ?? null) : null
   const since = status?.started_at ? formatMoment(status.started_at, nowMs) : UNKNOWN

@@ -80,7 +80,11 @@ const reasonWords: Readonly<Record<SourceReason | 'no_list' | 'wrong_chain', str
   no_list: 'the token list was never read',
   wrong_chain: 'every endpoint serves another chain',
 }
-export const reasonSentence = (reason: string): string => (reasonWords as Readonly<Record<string, string>>)[reason] ?? reason
+/** A relay that polls has an endpoint that answers: it lacks one that pushes. */
+export const reasonSentence = (reason: string, source: Source | undefined): string =>
+  source === 'poll' && reason === 'unreachable'
+    ? 'no connection for pushes'
+    : ((reasonWords as Readonly<Record<string, string>>)[reason] ?? reason)
 
 const typeNames: Readonly<Record<string, string>> = {
   multiplier: 'shares per token',

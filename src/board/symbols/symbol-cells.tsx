@@ -243,6 +243,7 @@ export function ChangeCell({ day: { change, isRead, priceFrom }, nowMs, baseMs }
   return (
     <Cell field="change" words={words} title={`since ${since}`} look={look}>
       {text}
+      {words !== '' && <span class="other-base">*</span>}
     </Cell>
   )
 }

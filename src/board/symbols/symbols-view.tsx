@@ -100,12 +100,13 @@ export function SymbolsView(props: SymbolsProps) {
     <div class={`symbols ${layout}`} ref={list} {...pointer}>
       {base && !view.isWall && (
         <p class="base-note">
-          Change {baseWords(base, nowMs)} · volume of {DAY}
+          Change {baseWords(base, nowMs)}
+          <span class="other-base">, * other base</span> · volume of {DAY}
         </p>
       )}
       {layout === 'table' ? (
         <table>
-          <SymbolHeads {...props} base={base} trend={trendWords(scale, base, nowMs)} />
+          <SymbolHeads {...props} base={base} trend={trendWords(scale, nowMs)} />
           <tbody>{rows}</tbody>
         </table>
       ) : (
@@ -235,9 +236,9 @@ const sinceWords = (sinceMs: number, nowMs: number): string => `since ${formatMo
 
 const baseWords = ({ sinceMs, isClose }: DayChange, nowMs: number): string => (isClose ? 'since close' : sinceWords(sinceMs, nowMs))
 
-/** The time that the small charts show, where the head of the change does not say it. The relay may know less than the whole day. */
-function trendWords({ fromMs }: SparkScale, base: DayChange | null, nowMs: number): string {
-  if (!Number.isFinite(fromMs) || fromMs === base?.sinceMs) return ''
+/** The time that the small charts show. The relay may know less than the whole day. */
+function trendWords({ fromMs }: SparkScale, nowMs: number): string {
+  if (!Number.isFinite(fromMs)) return ''
   return nowMs - fromMs > WHOLE_DAY_MS ? DAY : sinceWords(fromMs, nowMs)
 }
 

@@ -109,7 +109,7 @@ export function FilterForm({ filter, onChange }: FilterProps) {
           <small class="faint">Default</small>
           <label class="check">
             <input type="checkbox" checked={types.length === 0} onChange={() => set({ types: [] })} />
-            all usual types
+            all but approvals and raw logs
           </label>
         </p>
         {typeGroups.map(([name, group]) => (

@@ -211,7 +211,7 @@ function connectionTrouble({ state, status, failure, needsKey, interruptions, op
 
 function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | null {
   const source = state?.source ?? status?.source
-  const reason = status?.reason && status.reason !== 'ok' ? `: ${reasonSentence(status.reason)}` : ''
+  const reason = status?.reason && status.reason !== 'ok' ? `: ${reasonSentence(status.reason, source)}` : ''
   const since = status?.started_at ? ` since ${formatMoment(status.started_at, nowMs)}` : ''
   if (source === 'down')
     return { level: 'bad', text: `Source down${since}${reason}. Nothing new arrives; history and NAV still work` }

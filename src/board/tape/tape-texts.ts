@@ -94,7 +94,7 @@ export function lineText({ content }: TapeLine): LineText {
 const sourceStates: Readonly<Record<Source, string>> = { pendingLogs: 'live', poll: 'slow', sealed: 'late', down: 'down' }
 
 const statusWords = ({ source, reason }: { readonly source: Source; readonly reason: SourceReason }): string =>
-  reasonSentence(reason) || sourceWords[source]
+  reasonSentence(reason, source) || sourceWords[source]
 
 /** Warns of a NAV that says little about the trade that is measured against it. */
 function againstWords({ basis, nav }: Extract<TapeLine['content'], { type: 'trade' }>): string {
@@ -108,13 +108,13 @@ const isLater = (content: Extract<TapeLine['content'], { type: 'multiplier' }>):
   content.phase === 'scheduled' && content.effective_at !== null
 
 /** Fields of a token whose values say nothing to a reader. */
-const metadataFields = ['extra_metadata', 'contract_uri']
+const metadataNames: Readonly<Record<string, string>> = { extra_metadata: 'metadata', contract_uri: 'link to its document' }
 
 function tokenText(content: Extract<TapeLine['content'], { type: 'token' }>): Pick<LineText, 'type' | 'detail'> {
   const { change, changed, before } = content
-  const names = changed.join(', ').replaceAll('_', ' ')
+  const names = changed.map((field) => metadataNames[field] ?? field.replaceAll('_', ' ')).join(', ')
   if (change !== 'changed') return { type: change, detail: names || (content.token.name ?? '') }
-  if (changed.every((field) => metadataFields.includes(field))) return { type: 'token details changed', detail: names }
+  if (changed.every((field) => field in metadataNames)) return { type: 'token details changed', detail: names }
   const steps = changed.flatMap((field) => {
     const [old, now] = [before?.[field], content.token[field]]
     return typeof old === 'string' && typeof now === 'string' ? [`${old} → ${now}`] : []

@@ -101,7 +101,7 @@ it.each([
     { change: 'changed', changed: ['symbol', 'name'], before: { symbol: 'APLc', name: 'Apl' } },
     ['renamed', 'APLc → AAPLc · Apl → Apple'],
   ],
-  [{ change: 'changed', changed: ['contract_uri'], before: {} }, ['token details changed', 'contract uri']],
+  [{ change: 'changed', changed: ['contract_uri'], before: {} }, ['token details changed', 'link to its document']],
   [{ change: 'changed', changed: ['paused_features'], before: { paused_features: [] } }, ['paused features changed', '']],
   [{ change: 'listed', changed: [], before: null }, ['listed', 'Apple']],
 ])('a record that is %o is told as %o', (fields, words) => {
