@@ -11,7 +11,7 @@ export type DayFigures = {
   /** Dollars for which the stock was traded, and in how many trades. */
   readonly volume: number
   readonly trades: number
-  /** Since the last close of the market; without a price of that time, since the first trade of the day. */
+  /** Since the last close of the market; without a price of that time, since the first hour of the day, or the first trade. */
   readonly change: DayChange | null
 }
 
@@ -49,6 +49,8 @@ export class DayBars {
   /** Start of the oldest bar of the last reading of the whole day. */
   #oldest: string | null = null
   #isWhole = false
+  /** End of the oldest of several hours, of which the relay may have only a part: one base for all that were traded in it. */
+  #wholeFrom: string | null = null
 
   constructor(read: ReadBars) {
     this.#read = read
@@ -79,6 +81,8 @@ export class DayBars {
       const oldestFirst = bars.toReversed().filter(({ close }) => close !== null)
       this.#closed = { at: closedAt, prices: new Map(oldestFirst.map(({ symbol, close }) => [symbol, Number(close)])) }
     }
+    const ends = new Set([...this.#hours.values()].flatMap((hours) => [...hours.values()].map(({ end }) => end)))
+    this.#wholeFrom = ends.size > 1 ? ([...ends].toSorted()[0] ?? null) : null
     this.isRead = true
     this.#version += 1
   }
@@ -126,16 +130,18 @@ export class DayBars {
       closes,
       volume: sum(({ currency_volume }) => Number(currency_volume)),
       trades: sum(({ trades }) => trades),
-      change: price === undefined ? null : this.#changeOf(symbol, price, hours),
+      change: price === undefined ? null : this.#changeOf(symbol, price, hours, nowMs),
     }
   }
 
-  #changeOf(symbol: string, price: number, hours: readonly Bar[]): DayChange | null {
+  #changeOf(symbol: string, price: number, hours: readonly Bar[], nowMs: number): DayChange | null {
     const atClose = this.#closed?.prices.get(symbol)
     const changeFrom = (base: number, since: string, isClose: boolean) => {
       return { percent: (price / base - 1) * 100, sinceMs: Date.parse(since), base, isClose }
     }
     if (this.#closed !== null && atClose !== undefined) return changeFrom(atClose, this.#closed.at, true)
+    const early = hours.find(({ end, close }) => end === this.#wholeFrom && close !== null && Date.parse(end) <= nowMs)
+    if (early) return changeFrom(Number(early.close), early.end, false)
     const first = hours.find(({ open }) => open !== null)
     return first ? changeFrom(Number(first.open), first.start, false) : null
   }

@@ -54,6 +54,16 @@ it('measures the change from the last price before the market closed', async () 
   expect(day.of(stock('100', 'TSLAc'), now).change).toBeNull()
 })
 
+it('without a close, measures all changes from the end of the first hour, in which the relay may have begun', async () => {
+  const tesla = { symbol: 'TSLAc' }
+  const { day } = openDay([page([hour(3, ['90', '100']), hour(2, ['20', '25'], tesla), hour(1, ['104', '105'])])])
+  await day.refresh(2, null)
+  const changeOf = (symbol: string, price: string) => day.of(stock(price, symbol), now).change
+  const sinceMs = Date.parse('2026-11-24T13:00:00Z')
+  expect(changeOf('AAPLc', '110')).toEqual({ percent: expect.closeTo(10), sinceMs, base: 100, isClose: false })
+  expect(changeOf('TSLAc', '30')).toEqual({ percent: expect.closeTo(50), sinceMs, base: 20, isClose: false })
+})
+
 it('without a quote takes the last trade; without trades is empty', async () => {
   const { day } = openDay([page([hour(1, ['10', '12'])])])
   expect(day.of(stock(null), now).isRead).toBe(false)
