@@ -43,6 +43,7 @@ export class PublishedBars implements Law {
   readonly #context: LawContext
   readonly #tokens: ListedTokens
   readonly #faults: BarFaults
+  /** By token and key: of a transaction with fewer or more logs, a key may be that of another token's trade. */
   readonly #trades = new Map<string, TapeTrade>()
   /** When a trade of each minute was told last. */
   readonly #changedAt = new Map<string, number>()
@@ -78,9 +79,9 @@ export class PublishedBars implements Law {
       case 'amend':
         return update.update.type === 'trade'
           ? this.#put(update.address, update.update as TradeContent)
-          : void this.#trades.delete(update.key)
+          : void this.#trades.delete(tradeName(update.address, update.key))
       case 'retract':
-        return void this.#trades.delete(update.key)
+        return void this.#trades.delete(tradeName(update.address, update.key))
       case 'seal':
         return this.#seal(update)
       case 'venue':
@@ -94,18 +95,19 @@ export class PublishedBars implements Law {
   #put(address: string, trade: TradeContent): void {
     const { key, block, tx, venue, side, amount, shares, currency_amount, price, basis_bps, basis, nav, stage } = trade
     // A token with unknown decimals has no bars.
-    if (amount === null) return void this.#trades.delete(key)
+    if (amount === null) return void this.#trades.delete(tradeName(address, key))
     const place = { key, address, block: block.number, logIndex: tx.log_index, pool: venue.pool }
     const second = secondsOf(block.timestamp)
     const content = { side, amount, shares, currency_amount, price, basis_bps, basis, nav }
     if (second !== null) this.#changedAt.set(nameOf(address, minuteOf(second)), this.#context.clock.elapsedMs)
-    this.#trades.set(key, { ...place, ...content, second, isSealed: stage === 'sealed' })
+    this.#trades.set(tradeName(address, key), { ...place, ...content, second, isSealed: stage === 'sealed' })
   }
 
-  #seal({ keys, block }: Extract<Update, { type: 'seal' }>): void {
+  #seal({ address, keys, block }: Extract<Update, { type: 'seal' }>): void {
     for (const key of keys) {
-      const trade = this.#trades.get(key)
-      if (trade) this.#trades.set(key, { ...trade, isSealed: true, second: secondsOf(block.timestamp) })
+      const name = tradeName(address, key)
+      const trade = this.#trades.get(name)
+      if (trade) this.#trades.set(name, { ...trade, isSealed: true, second: secondsOf(block.timestamp) })
     }
   }
 
@@ -304,4 +306,5 @@ export class PublishedBars implements Law {
 /** Where and when a message stands differs in every one of them. */
 const noPlace = { id: '', prev: null, time: '' } as const
 
+const tradeName = (address: string, key: string): string => `${address} ${key}`
 const nameOf = (address: string, minute: number): string => `${address} ${new Date(minute * 1_000).toISOString()}`
