@@ -212,7 +212,13 @@ const tableOf = (demo: Follow, weekend: Follow): readonly State[] => [
   // The source and the connection.
   ['retraction', quiet, '#/?tab=tape', '[data-tint=bad]', { act: retractOne }],
   ['retraction', quiet, '#/?tab=tape', '[data-tint=bad]', { act: retractOne, ...forced }],
-  ['retraction-symbol', quiet, '#/AAPLc', '.movements [data-stage=retracted]', { act: retractOne, ...whole }],
+  [
+    'retraction-symbol',
+    quiet,
+    '#/AAPLc',
+    '.movements [data-stage=retracted]',
+    { act: retractOne, reader: click('[aria-label=Movements] >> text=last'), ...whole },
+  ],
   ['source-unreliable', followChain(faulty), '#/?tab=tape&show=retracted', '.trouble >> text=Unreliable source'],
   ['source-polling', impatient, '', '.trouble >> text=Slower than usual', { act: refusePushes }],
   ['source-down', impatient, '', '.trouble >> text=Source down', { act: stopChain }],
