@@ -46,8 +46,8 @@ const HEIGHTS = [6, PREMIUM_HEIGHT, 1.5]
 
 /** Room for half a label at the edges of the time, and the largest part of the width for it. */
 const [LABEL_PX, EDGE_PART] = [24, 0.1]
-/** Room for the names of the prices beside the newest candle, in a narrow chart for that of the NAV. */
-const [NAMES_ROOM_PX, NARROW_ROOM_PX, NARROWEST_PX] = [52, 36, 200]
+/** Room for the names of the prices beside the newest candle, less in a narrow chart. */
+const [NAMES_ROOM_PX, NARROW_ROOM_PX, NARROWEST_PX] = [52, 42, 200]
 /** Height of a tag at a scale, and how near to its middle it would cover a part of a label. */
 const [TAG_PX, COVERED_PX] = [18, 13]
 /** Dots of a line from the newest candle to a tag. */
@@ -269,7 +269,7 @@ export class CandleDrawing {
 
   /** Writes the tags, and the titles of the parts. */
   #label(bars: readonly Bar[], { ink, soft }: { readonly ink: string; readonly soft: string }): void {
-    this.#price.applyOptions({ color: ink, title: this.#isNarrow ? '' : 'Price' })
+    this.#price.applyOptions({ color: ink, title: 'Price' })
     this.#nav.applyOptions({ title: 'NAV' })
     const isNow = this.#premiumBps !== null
     this.#premiumNow.applyOptions({ ...{ price: this.#premiumBps ?? 0, axisLabelVisible: isNow, axisLabelColor: ink } })

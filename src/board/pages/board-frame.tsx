@@ -74,7 +74,7 @@ function Search({ feed, route, search, order }: SearchProps) {
       <input
         type="search"
         ref={search}
-        placeholder={matchMedia('(hover: none), (max-width: 719px)').matches ? 'Search' : 'Search  /'}
+        placeholder={matchMedia('(hover: none), (max-width: 1019px)').matches ? 'Search' : 'Search  /'}
         aria-label="Search symbols"
         autocomplete="off"
         value={text}

@@ -64,13 +64,13 @@ const SHOWN_HOURS = 24
 
 const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
 
-/** Says in one sentence how reliable the numbers are now, and how many were sealed. */
+/** Says in a few words how reliable the numbers are now, and how many were sealed. */
 function healthSentence(feed: BoardFeed, nowMs: number): string {
   const trouble = troubleOf(feed, nowMs)
   const { sealed, judged, late, amended, leadMs } = recordOf(feed)
-  const corrected = amended === 0 ? '' : `, ${formatCount(amended)} of them with a correction`
-  const ahead = leadMs === null ? '' : `, half of them ${formatDuration(leadMs)} or more before their block`
-  const lateText = late === 0 ? '' : `${formatRight(judged, judged + late)} lines came before their block, the others late; `
+  const corrected = amended === 0 ? '' : `, ${formatCount(amended)} with a correction`
+  const ahead = leadMs === null ? '' : `, with a median lead of ${formatDuration(leadMs)}`
+  const lateText = late === 0 ? '' : `${formatRight(judged, judged + late)} lines came before their block. Of these, `
   const record =
     judged === 0
       ? 'No pre-confirmation has been judged yet'

@@ -12,7 +12,7 @@ const words = [
   ['NAV', 'The reference value of one token in dollars, with its age. Not a price to trade at.'],
   ['Held', 'The NAV is older than its limit, or frozen for a corporate action. This is normal while the market is closed.'],
   ['Price', 'Price in the deepest pool on the chain. Thin: too little depth for a price.'],
-  ['Change', 'Since the last close of the market, or since the first trade that the relay has of the day.'],
+  ['Change', 'Since the last close of the market, or since the end of the first hour that the relay has of the day.'],
   [
     'Premium',
     'Price against NAV in basis points, with the currency of the pool taken as 1 USD. It is a drift while the NAV is held: the market may have moved. Coloured from 5 bps on, beyond the fee of the pool, and while the market is not closed.',

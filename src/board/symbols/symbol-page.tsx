@@ -78,10 +78,11 @@ function LazyChart(props: ChartProps) {
 
 type FigureProps = StockProps & Pick<BoardFeed, 'lostMs'> & { readonly day: DayFigures }
 
+const BASIS = 'Premium bps'
 const figures: readonly (readonly [title: string, Cell: ComponentType<FigureProps>])[] = [
   ['Price', QuoteCell],
   ['NAV', NavCell],
-  ['Premium bps', BasisCell],
+  [BASIS, BasisCell],
   ['Change', ChangeCell],
   ['Volume 24 h', VolumeCell],
   ['Supply', SupplyCell],
@@ -153,7 +154,7 @@ function SymbolHead({ stock, nowMs, order, lostMs, day, alertState, view }: Symb
       <section class="numbers" aria-label="Value">
         {figures.map(([title, Cell]) => (
           <div class="number" key={title}>
-            <h2>{title}</h2>
+            <h2>{title === BASIS && premium(stock)?.kind === 'drift' ? 'Drift bps' : title}</h2>
             <Cell {...{ stock, nowMs, lostMs, day }} />
           </div>
         ))}
@@ -281,6 +282,7 @@ function MovementRow({ line, stage, nowMs }: MovementProps) {
   const { content } = line
   if (!('shares' in content && 'key' in content)) return null
   const { value, detail, type } = lineText(line)
+  const side = content.type === 'trade' ? content.side : null
   const open = () => openPage({ name: 'fact', key: line.id })
   return (
     <tr class={line.retraction ? 'struck' : ''} data-stage={stage ?? undefined} title={lineRemark(line) ?? ''}>
@@ -289,7 +291,7 @@ function MovementRow({ line, stage, nowMs }: MovementProps) {
         <span class="unseen">{stage && stageWords[stage]}</span>
       </td>
       <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
-      <td>{type}</td>
+      <td class={side === null ? '' : side === 'buy' ? 'up' : 'down'}>{type}</td>
       <td>{'from' in content ? `${shortHex(content.from)} → ${shortHex(content.to)}` : detail}</td>
       <td class="figure">{shortFigure(line)}</td>
       <td class="figure">{formatDecimal(content.shares, 2)}</td>

@@ -133,7 +133,7 @@ export function FilterForm({ filter, onChange }: FilterProps) {
         <button type="button" onClick={clear}>
           Clear
         </button>
-        <span role="status">{mistake ?? 'Filtered on the server.'}</span>
+        <span role="status">{mistake ?? 'For the whole page: the relay sends no more than this.'}</span>
       </p>
     </form>
   )

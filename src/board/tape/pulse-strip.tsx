@@ -145,6 +145,9 @@ export function periodWords({ status }: Pick<BoardFeed, 'status'>): string {
   return hours > 1 ? `Last ${hours} h` : 'Last hour'
 }
 
+/** A lead that has a digit in tenths of a second. */
+const LEAD_MS = 100
+
 function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
   const { sealed, retracted, judged, leadMs } = recordOf(feed)
   if (judged === 0) return null
@@ -162,7 +165,7 @@ function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
       {/* A phone has no room for both words. */}
       <span class={retracted > 0 ? 'wide-word' : ''}> came true</span>
       {retracted > 0 && <span class="bad">, {formatCount(retracted)} retracted</span>}
-      {leadMs !== null && <span class="long-word"> · {formatDuration(leadMs)} ahead of the block</span>}
+      {leadMs !== null && leadMs >= LEAD_MS && <span class="long-word"> · {formatDuration(leadMs)} ahead of the block</span>}
       <span class="chevron"> ›</span>
     </>
   )

@@ -285,7 +285,7 @@ it('the health page says in a sentence how well the feed does, and has a bar for
   transfer(stack, 'AAPLc', 3)
   devnet.seal()
   await page.goto(`${relay.url}/#/health`)
-  await page.getByText(/^Healthy now\. .*3 of 3 pre-confirmations came true, half of them/).waitFor()
+  await page.getByText(/^Healthy now\. .*3 of 3 pre-confirmations came true, with a median lead of/).waitFor()
   const hour = page.locator('.hour-bars li').last()
   expect(await hour.getAttribute('title')).toMatch(/^\d\d:00: 3 sealed, 0 late, 0 retracted$/)
   expect((await hour.locator('.sealed').boundingBox())?.height).toBeGreaterThan(80)
