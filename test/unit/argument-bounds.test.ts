@@ -17,11 +17,11 @@ const openTape = async (settings: Parameters<typeof openTestTape>[0] = {}) => {
 
 describe('more items than a call can have arguments', () => {
   it('may be listed', async () => {
-    const { state, reduceEvents } = await openReducer(await openTape())
+    const { state, publishParts } = await openReducer(await openTape())
     const [token] = parsedList(apple({ multiplier: undefined }))
     const addresses = Array.from({ length: MANY }, (_, at): Hex => `0x${at.toString(16).padStart(40, '0')}`)
     const tokens = addresses.flatMap((address) => (token ? [{ ...token, address }] : []))
-    reduceEvents({ type: 'list', list: polledList(tokens) })
+    await publishParts(MANY, { type: 'list', list: polledList(tokens) })
     expect(state.tokens.size).toBe(MANY)
   })
 
