@@ -1,19 +1,12 @@
 import fc from 'fast-check'
-import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../src/lib/hex.ts'
-import { readFeed } from '../../../../src/relay/chain/contracts/feed-contract.ts'
-import { readFrozen, readToken } from '../../../../src/relay/chain/contracts/token-contract.ts'
-import type { LinkSignal } from '../../../../src/relay/chain/link/subscription-socket.ts'
-import { PoolReader } from '../../../../src/relay/chain/pools/pool-reader.ts'
-import { ChainReader } from '../../../../src/relay/chain/rpc/chain-reader.ts'
-import type { BatchRequest, RequestFn } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
+import type { BatchRequest } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
-import { advanceClock } from '../../../support/virtual-time.ts'
 import { openLive } from './link/fake-socket-node.ts'
-import { apple, blockHash, header, keyOf, pendingLog, sealedLog, word, words } from './node-json.ts'
+import { apple, blockHash, header, pendingLog, sealedLog, word, words } from './node-json.ts'
 import { openEndpoint, openEndpointPool } from './rpc/fake-endpoint.ts'
-import { HEAD, liveSignal, openSource, pendingLogSignal, sealedLogSignal } from './source/source-fixture.ts'
+
+const HEAD = 1_000
 
 /** JSON of any form, and hex of any length, which is more often nearly right. */
 const anyJson = fc.oneof(
@@ -43,16 +36,6 @@ async function expectResultOrUpstreamError(read: Promise<unknown>): Promise<Upst
   return failure as UpstreamError
 }
 
-/** Answers each request with the next of these values, and with the last one from then on. */
-function requestFrom(answers: readonly unknown[]): RequestFn {
-  let count = 0
-  return async () => {
-    const answer = answers[Math.min(count, answers.length - 1)]
-    count += 1
-    return answer
-  }
-}
-
 describe('any JSON', () => {
   it('as a message of the socket is a signal or counted, and the link stays', async () => {
     const { node, link } = await openLive()
@@ -76,40 +59,6 @@ describe('any JSON', () => {
         node.notify('0x2', log)
         await link.waitUntil(() => link.signals.at(-1)?.type === 'down' || link.logs().some((one) => isSame(one, log)))
         expect(link.signalsOfType('down')).toEqual([])
-      }),
-    )
-  })
-
-  it('as pushes and answers leaves a source that settles the next blocks', async () => {
-    const push = fc.oneof(
-      anyAnswer.map((header): LinkSignal => ({ type: 'head', header })),
-      anyAnswer.map((log) => pendingLogSignal(log)),
-      anyAnswer.map((log) => sealedLogSignal(log)),
-    )
-    const step = fc.record({
-      pushes: fc.array(push, { maxLength: 4 }),
-      answers: fc.array(anyAnswer, { minLength: 1, maxLength: 4 }),
-    })
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 4 }), async (steps) => {
-        const { chain, emit, head, advance, sealedBlocks, seal } = openSource()
-        await emit({ type: 'heads_live' }, liveSignal(), head())
-        await advance(400)
-        for (const { pushes, answers } of steps) {
-          let count = 0
-          chain.override = () => {
-            count += 1
-            return count % 2 === 0 ? answers[(count / 2) % answers.length] : undefined
-          }
-          chain.head += 1
-          await emit(...pushes, head())
-          await advance(500)
-        }
-        chain.override = () => undefined
-        await seal(1)
-        await advance(60_000)
-        const last = sealedBlocks().findLast(({ number }) => number === chain.head)
-        expect(last?.logs.map(({ key }) => key)).toEqual([keyOf({ block: chain.head })])
       }),
     )
   })
@@ -142,51 +91,6 @@ describe('any JSON', () => {
           // A throw while an answer is read would look like one that never came.
           if (code === 200) expect(failure?.kind).not.toBe('unreachable')
         }
-      }),
-    )
-  })
-
-  it('as a result is what the readers of blocks, contracts and feeds return or refuse', async () => {
-    const proxy: Hex = `0x${'fe'.repeat(20)}`
-    await fc.assert(
-      fc.asyncProperty(fc.array(anyAnswer, { minLength: 1, maxLength: 6 }), async (answers) => {
-        const blocks = () => new ChainReader(requestFrom(answers))
-        const { signal } = new AbortController()
-        await expectResultOrUpstreamError(blocks().header('pending'))
-        await expectResultOrUpstreamError(blocks().header(5))
-        await expectResultOrUpstreamError(blocks().logsByHash({ number: HEAD, hash: blockHash(HEAD) }, [{ addresses: [apple] }]))
-        await expectResultOrUpstreamError(blocks().logsInRange(HEAD, 'pending', [{ addresses: [apple] }]))
-        await expectResultOrUpstreamError(blocks().logsIfCountsDiffer(new Map(), HEAD, HEAD + 1, [{ addresses: [apple] }], signal))
-        await expectResultOrUpstreamError(readToken(requestFrom(answers), apple, { number: HEAD, hash: blockHash(HEAD) }))
-        await expectResultOrUpstreamError(readFeed(requestFrom(answers), proxy))
-        await expectResultOrUpstreamError(readFrozen(requestFrom(answers), proxy, apple))
-      }),
-      { numRuns: 500 },
-    )
-  })
-
-  it('as a result is a reading of a pool, or none', async () => {
-    const currency = { symbol: 'USDC', address: `0x${'cc'.repeat(20)}` as Hex, decimals: 6 }
-    const common = { token: apple, currency, manager: null, id: `0x${'13'.repeat(20)}` as Hex }
-    const pools = [
-      { ...common, kind: 'uniswap_v3' as const },
-      { ...common, kind: 'slipstream' as const },
-      { ...common, kind: 'uniswap_v4' as const, id: word(0x14), manager: `0x${'44'.repeat(20)}` as Hex },
-    ]
-    const answers = fc.array(fc.oneof(anyJson, fc.constant(word(12n * 2n ** 96n))), { minLength: 1, maxLength: 12 })
-    await fc.assert(
-      fc.asyncProperty(answers, fc.boolean(), async (results, hasHeaders) => {
-        const clock = new VirtualTimeScheduler(undefined, 0)
-        const requestBatch = async (requests: readonly { readonly method: string }[]) =>
-          requests.map(({ method }, index) => ({
-            ok: true as const,
-            result: hasHeaders && method === 'eth_getBlockByNumber' ? header(HEAD) : results[index % results.length],
-          }))
-        const read = new PoolReader({ requestBatch, clock }).read(pools, 'latest', new AbortController().signal)
-        await advanceClock(clock, 3_000)
-        const readings = await read
-        expect([...readings.pools.keys()]).toEqual(pools)
-        for (const { kind } of readings.pools.values()) expect(['read', 'unreadable']).toContain(kind)
       }),
     )
   })

@@ -29,8 +29,6 @@ export class FakeChain {
   pending: 'shown' | 'numberless' | 'partial' | 'latest' | 'null' | 'behind' | 'refused' = 'shown'
   rangeBound = 2_000
   resultsBound = 20_000
-  /** After how many logs the answer for a range ends, without an error. */
-  cutAfter = Number.POSITIVE_INFINITY
   /** How many addresses a request for logs may name. */
   addressesBound = Number.POSITIVE_INFINITY
   /** Whether a refused page comes with a suggested range, and in which notation. */
@@ -52,8 +50,6 @@ export class FakeChain {
   readonly confirmations: Parameters<ConfirmChain>[0][] = []
   /** Another answer to a request; undefined keeps the usual one. */
   override: (request: RpcRequest) => unknown = () => undefined
-  inFlight = 0
-  maxInFlight = 0
   #logs: PlacedLog[] = []
   /** How often the logs of a block are still left out. */
   readonly #hidden = new Map<number, number>()
@@ -109,13 +105,7 @@ export class FakeChain {
   readonly request: RequestFn = async (method, params, signal) => {
     const request = { method, params }
     this.requests.push(request)
-    this.inFlight += 1
-    this.maxInFlight = Math.max(this.maxInFlight, this.inFlight)
-    try {
-      if (this.#clock) await waitOn(this.#clock, this.delayMs, signal)
-    } finally {
-      this.inFlight -= 1
-    }
+    if (this.#clock) await waitOn(this.#clock, this.delayMs, signal)
     if (this.failure) throw this.failure
     const override = this.override(request)
     if (override !== undefined) return override
@@ -195,9 +185,11 @@ export class FakeChain {
     // The proxy in front of a node returns an empty list above the head.
     const inRange = to > head ? [] : matching.filter(({ block }) => block >= from && block <= to)
     this.#checkResultsBound(inRange, from, to)
-    const sealed = inRange.slice(0, this.cutAfter)
     const showsPending = ['shown', 'numberless', 'partial'].includes(this.pending) && toBlock === 'pending'
-    return [...this.#visibleLogs(sealed), ...(showsPending ? matching.filter(({ block }) => block > head).map(pendingNodeLog) : [])]
+    return [
+      ...this.#visibleLogs(inRange),
+      ...(showsPending ? matching.filter(({ block }) => block > head).map(pendingNodeLog) : []),
+    ]
   }
 
   #logsByHash(hash: Hex, matching: readonly PlacedLog[], head: number): readonly PlacedLog[] {

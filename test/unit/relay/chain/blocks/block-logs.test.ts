@@ -2,7 +2,6 @@ import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { filtersToRead, MissingLogsError, readBlock, readLogs } from '../../../../../src/relay/chain/blocks/block-logs.ts'
-import { readBlocks } from '../../../../../src/relay/chain/blocks/block-pages.ts'
 import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
@@ -64,44 +63,6 @@ describe('the logs that settle a block', () => {
     chain.hideLogs(HEAD)
     await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
     expect(await settle(HEAD, { acceptsMissing: true })).toEqual([])
-  })
-
-  it('of a page are doubted for all its blocks at once, so that the page waits once', async () => {
-    const { chain, openKeysOfChain, contextNow } = openReader()
-    const blocks = Array.from({ length: 7 }, (_, nth) => HEAD - nth)
-    for (const block of blocks) openKeysOfChain.add(chain.addLog(block))
-    const doubted = blocks.slice(0, 6)
-    for (const block of doubted) chain.hideLogs(block)
-    const page = { from: HEAD - 9, to: HEAD }
-    const failure = await readBlocks(contextNow(), () => false, page).catch((error: unknown) => error)
-    expect(failure).toBeInstanceOf(MissingLogsError)
-    if (!(failure instanceof MissingLogsError)) return
-    expect(new Set(failure.hashes)).toEqual(new Set(doubted.map((block) => sealedHeader(chain.headerOf(block)).hash)))
-    const read = await readBlocks(contextNow(), (hash) => failure.hashes.includes(hash), page)
-    expect(read.map(({ number, logs }) => [number, logs.length])).toEqual(
-      blocks.map((block) => [block, doubted.includes(block) ? 0 : 1]).toReversed(),
-    )
-  })
-
-  it('are doubted if they lack a key that was published during the read', async () => {
-    const { chain, openKeysOfChain, settle } = openReader()
-    const log = chain.addLog(HEAD)
-    chain.override = ({ method }) => {
-      if (method !== 'eth_getLogs') return undefined
-      openKeysOfChain.add(log)
-      return []
-    }
-    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
-  })
-
-  it('are doubted if only a pool manager has logs of the transaction, since another node may have answered for it', async () => {
-    const manager: Hex = `0x${'4'.repeat(40)}`
-    const { chain, openKeysOfChain, settle } = openReader([{ addresses: [apple] }, { addresses: [manager], topics: [[word(9)]] }])
-    openKeysOfChain.add(chain.addLog(HEAD))
-    const swap = { ...sealedLog({ block: HEAD, index: 1, address: manager }), transactionHash: txHash(HEAD), topics: [word(9)] }
-    chain.override = ({ method, params }) =>
-      method === 'eth_getLogs' ? (JSON.stringify(params).includes('topics') ? [swap] : []) : undefined
-    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
   })
 
   it('are read again if a key needs a filter that the read did not have', async () => {
@@ -178,20 +139,6 @@ describe('the logs that settle a block', () => {
     expect(filtersToRead([{ addresses: [apple] }], ofPool)).toEqual([{ addresses: [apple, tesla] }])
     const listed = [{ addresses: [apple, tesla] }]
     expect(filtersToRead(listed, [...openKeys, ...ofPool])).toBe(listed)
-  })
-
-  it('are read again if only a later filter has some: the node may not have indexed the block for the first one', async () => {
-    const { chain, settle } = openReader([{ addresses: [apple] }, { addresses: [tesla], topics: [[word(9)]] }])
-    let count = 0
-    chain.override = ({ method, params: [filter] }) => {
-      if (method !== 'eth_getLogs') return undefined
-      count += 1
-      const isManager = (filter as { topics?: unknown }).topics !== undefined
-      if (!isManager && count <= 2) return []
-      return [sealedLog({ block: HEAD, index: isManager ? 2 : 1, address: isManager ? tesla : apple })]
-    }
-    expect(await settle()).toHaveLength(2)
-    expect(count).toBe(4)
   })
 
   it('are those of every filter: a contract with topics is read beside the tokens, and its open keys by their topics', async () => {

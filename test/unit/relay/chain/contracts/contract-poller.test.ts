@@ -87,7 +87,7 @@ const openCallPoller = ({
     await read
     return answers.slice(answersBefore)
   }
-  return { contracts, chain, poller, warnings, failures, advance, readAt, batchSizes, close: () => subscription.unsubscribe() }
+  return { contracts, chain, poller, warnings, failures, advance, readAt, batchSizes }
 }
 
 /** The request for the block as of which the contracts are read. */
@@ -177,33 +177,11 @@ describe('a token of the contract poller', () => {
     chain.head = { number: 1_050, hash: null }
     expect((await advance(10_000)).answers).toEqual([answerOf(apple)])
   })
-
-  it('is read at a newer block when a refresh follows a lagging read', async () => {
-    const { poller, chain, contracts, advance } = openCallPoller()
-    contracts.setAnswers(apple, { [UI_MULTIPLIER]: behindError() })
-    await advance(0)
-    contracts.setAnswers(apple, defaultAnswers)
-    chain.head = { number: 1_050, hash: null }
-    poller.refreshTokens(0)
-    expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_050)])
-  })
 })
 
 describe('the answer of a token that the contract poller read from another block than the settled one', () => {
   const replaced = header(1_001)
   const settled: BlockRef = { number: 1_001, hash: blockHash(7) }
-
-  it('does not count, and it is read again when the reorg is found', async () => {
-    const { poller, chain, contracts, advance } = openCallPoller()
-    await advance(0)
-    chain.head = settled
-    contracts.otherAnswers.set('eth_getBlockByNumber', replaced)
-    poller.refreshTokens(0)
-    expect((await advance(1_000)).answers).toEqual([])
-    chain.head = { number: 1_001, hash: blockHash(1_001) }
-    poller.refreshTokens(1_001)
-    expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_001)])
-  })
 
   it('does not count, and it is read again after some time where no reorg is found', async () => {
     const { chain, contracts, advance, warnings } = openCallPoller()
@@ -256,15 +234,6 @@ describe('a feed of the contract poller', () => {
     contracts.setAnswers(proxy, { [LATEST_ROUND_DATA]: words((2n << 64n) | 5n, 6, 7, 8, 9) })
     expect((await advance(1)).answers).toEqual([{ ...feedAnswer, round: { answer: 6n, round: 5n, updatedAt: 8n } }])
   })
-
-  it('that returns no aggregator is skipped, and read again after a minute', async () => {
-    const { contracts, advance, warnings } = openCallPoller({ tokens: [], feeds: [proxy] })
-    contracts.setAnswers(proxy, { [AGGREGATOR]: '0x' })
-    expect((await advance(MINUTE_MS - 1)).answers).toEqual([])
-    contracts.setAnswers(proxy, { [AGGREGATOR]: word(bob) })
-    expect((await advance(1)).answers).toHaveLength(1)
-    expect(warnings).toEqual(['contract_empty'])
-  })
 })
 
 describe('the contract poller', () => {
@@ -277,12 +246,6 @@ describe('the contract poller', () => {
     await advance(MINUTE_MS)
     expect(contracts.mostInFlight).toBe(1)
     expect(contracts.requests.length).toBeGreaterThan(10)
-  })
-
-  it('sends nothing after the last unsubscribe', async () => {
-    const { close, advance } = openCallPoller({ feeds: [proxy] })
-    close()
-    expect((await advance(HOUR_MS)).requests).toEqual([])
   })
 
   it('passes on an error of our own', async () => {

@@ -54,18 +54,6 @@ describe('the read of a token', () => {
     expect((await read(answers, header(BLOCK), null)).result).toEqual({ multiplier: AAPL, scheduled: null, paused: null })
   })
 
-  it('is null if the node had another block when it answered the calls, and has the right one by then', async () => {
-    const contracts = new FakeContracts()
-    contracts.setAnswers(apple, { [UI_MULTIPLIER]: word(AAPL) })
-    contracts.otherAnswers.set('eth_getBlockByNumber', { ...header(BLOCK), hash: blockHash(7) })
-    const request: typeof contracts.request = async (method, params) => {
-      const answer = await contracts.request(method, params)
-      contracts.otherAnswers.set('eth_getBlockByNumber', header(BLOCK))
-      return answer
-    }
-    expect(await readToken(request, apple, { number: BLOCK, hash: blockHash(BLOCK) })).toBeNull()
-  })
-
   it('falls back to the older multiplier function', async () => {
     expect((await read({ [MULTIPLIER]: word(WAD) })).result).toEqual({ multiplier: WAD, scheduled: null, paused: null })
   })

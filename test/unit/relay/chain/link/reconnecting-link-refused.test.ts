@@ -86,6 +86,8 @@ describe('a link to an unusable node', () => {
 })
 
 describe('a link to a node that refuses requests', () => {
+  const error = { code: -32602, message: 'invalid params: no subscription "pendingLogs"' }
+
   it('subscribes to the other logs when the filter of a pool manager is refused, and again when that filter changes', async () => {
     const node = await openFakeNode()
     const tokens = { addresses: [apple] }
@@ -107,8 +109,6 @@ describe('a link to a node that refuses requests', () => {
     await node.waitUntil(() => node.methods().filter((method) => method === 'eth_unsubscribe').length === 2)
     expect(link.signalsOfType('refused')).toEqual([])
   })
-
-  const error = { code: -32602, message: 'invalid params: no subscription "pendingLogs"' }
 
   it('subscribes to sealed logs when pendingLogs is refused', async () => {
     const node = await openFakeNode()

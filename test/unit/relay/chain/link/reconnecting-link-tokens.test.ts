@@ -1,4 +1,4 @@
-import { BehaviorSubject, of, Subject } from 'rxjs'
+import { BehaviorSubject, NEVER, of, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { apple, header, pendingLog, sealedLog, tesla } from '../node-json.ts'
@@ -99,19 +99,16 @@ describe('a subscription that is retried', () => {
   const refusal = { error: { code: -32602, message: 'invalid params: no subscription "pendingLogs"' } }
   const kinds = (node: Awaited<ReturnType<typeof openFakeNode>>) =>
     node.requests.slice(2).map(({ method, params }) => `${method} ${params[0]}`)
+  const isRefusal = ({ kind }: { readonly kind: string }) => kind === 'subscription_refused'
 
-  it('gets a new id, with sealed logs beside it, and ends the old one', async () => {
-    const { node, link, probes } = await openLive()
+  it('gets a new id, with sealed logs beside it, ends the old one, and keeps both kinds when the tokens change', async () => {
+    const { node, link, lists, probes } = await openLive()
     probes.next()
     await link.waitForSignal('live', 3)
     await node.waitUntil(() => node.requests.length === 6)
-    expect(kinds(node)).toEqual([
-      'eth_subscribe pendingLogs',
-      'eth_subscribe pendingLogs',
-      'eth_subscribe logs',
-      'eth_unsubscribe 0x2',
-    ])
-    expect(link.signalsOfType('live').map((signal) => signal.subscription)).toEqual(['pendingLogs', 'pendingLogs', 'logs'])
+    const begins = ['eth_subscribe pendingLogs', 'eth_subscribe pendingLogs', 'eth_subscribe logs', 'eth_unsubscribe 0x2']
+    expect(kinds(node)).toEqual(begins)
+    expect(link.signalsOfType('live').map(({ subscription }) => subscription)).toEqual(['pendingLogs', 'pendingLogs', 'logs'])
     node.notify('0x3', log(0))
     node.notify('0x4', sealedLog({ block: 5 }))
     await link.waitForSignal('log', 2)
@@ -119,6 +116,11 @@ describe('a subscription that is retried', () => {
       ['pendingLogs', log(0)],
       ['logs', sealedLog({ block: 5 })],
     ])
+    lists.next([apple, tesla])
+    await link.waitForSignal('live', 5)
+    await node.waitUntil(() => node.requests.length === 10)
+    const ends = ['eth_subscribe pendingLogs', 'eth_subscribe logs', 'eth_unsubscribe 0x3', 'eth_unsubscribe 0x4']
+    expect(kinds(node).slice(4)).toEqual(ends)
   })
 
   it('adds the subscription to sealed logs only once', async () => {
@@ -127,20 +129,17 @@ describe('a subscription that is retried', () => {
       probes.next()
       await link.waitForSignal('live', lives)
     }
-    await node.waitUntil(() => node.methods().filter((method) => method === 'eth_unsubscribe').length === 3)
+    await node.waitUntil(() => kinds(node).filter((kind) => kind.startsWith('eth_unsubscribe')).length === 3)
     expect(kinds(node).filter((kind) => kind === 'eth_subscribe logs')).toHaveLength(1)
-    expect(kinds(node).filter((kind) => kind.startsWith('eth_unsubscribe'))).toEqual([
-      'eth_unsubscribe 0x2',
-      'eth_unsubscribe 0x3',
-      'eth_unsubscribe 0x5',
-    ])
+    const ended = ['0x2', '0x3', '0x5'].map((id) => `eth_unsubscribe ${id}`)
+    expect(kinds(node).filter((kind) => kind.startsWith('eth_unsubscribe'))).toEqual(ended)
   })
 
   it('keeps the sealed logs when it is refused again', async () => {
     const { node, link, probes } = await openLive({ pendingLogs: refusal })
     expect(link.signalsOfType('live').map(({ subscription }) => subscription)).toEqual(['logs'])
     probes.next()
-    await link.waitUntil(() => link.warnings.filter(({ kind }) => kind === 'subscription_refused').length === 2)
+    await link.waitUntil(() => link.warnings.filter(isRefusal).length === 2)
     node.notify('0x2', sealedLog({ block: 5 }))
     await link.waitForSignal('log')
     expect(kinds(node)).toEqual(['eth_subscribe pendingLogs', 'eth_subscribe logs', 'eth_subscribe pendingLogs'])
@@ -156,35 +155,19 @@ describe('a subscription that is retried', () => {
     expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'pendingLogs', log: log(0) })
   })
 
-  it('goes on alone when the node refuses sealed logs beside it', async () => {
+  it('stays alone when the node refuses sealed logs beside it', async () => {
     const { node, link, probes } = await openLive({ logs: refusal })
     probes.next()
-    await link.waitUntil(() => link.warnings.some(({ kind }) => kind === 'subscription_refused'))
+    await link.waitUntil(() => link.warnings.some(isRefusal))
     node.notify('0x3', log(0))
     expect(await link.waitForSignal('log')).toMatchObject({ subscription: 'pendingLogs', log: log(0) })
     expect(link.signalsOfType('down')).toEqual([])
   })
 
-  it('keeps both kinds when the tokens change', async () => {
-    const { node, link, lists, probes } = await openLive()
-    probes.next()
-    await link.waitForSignal('live', 3)
-    lists.next([apple, tesla])
-    await link.waitForSignal('live', 5)
-    await node.waitUntil(() => node.requests.length === 10)
-    expect(kinds(node).slice(-4)).toEqual([
-      'eth_subscribe pendingLogs',
-      'eth_subscribe logs',
-      'eth_unsubscribe 0x3',
-      'eth_unsubscribe 0x4',
-    ])
-  })
-
   it('sends nothing before the socket is ready or a token is known', async () => {
     const node = await openFakeNode()
     const probes = new Subject<void>()
-    const lists = new Subject<readonly Hex[]>()
-    const link = openLink([node.url], lists, { probes })
+    const link = openLink([node.url], NEVER, { probes })
     probes.next()
     await node.waitUntil(() => node.requests.length === 2)
     probes.next()

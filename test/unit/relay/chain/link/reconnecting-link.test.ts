@@ -75,26 +75,6 @@ describe('a link', () => {
     expect(link.signals.map(({ type }) => type)).toEqual(['heads_live', 'live', 'log', 'log', 'log'])
   })
 
-  it('keeps receiving heads however often the tokens change', async () => {
-    const { node, link, lists } = await openLive()
-    for (let change = 2; change <= 40; change += 1) {
-      lists.next(change % 2 === 0 ? [apple, tesla] : [apple])
-      await link.waitForSignal('live', change)
-    }
-    node.notify('0x1', header(5))
-    await link.waitForSignal('head')
-    expect(link.signalsOfType('down')).toEqual([])
-  })
-
-  it('ignores notifications of unknown subscriptions', async () => {
-    const { node, link } = await openLive()
-    node.notify('0xdead', log(0))
-    node.notify('0x2', log(1))
-    await link.waitForSignal('log')
-    expect(link.signalsOfType('log').map((signal) => signal.log)).toEqual([log(1)])
-    expect(link.signalsOfType('down')).toEqual([])
-  })
-
   it('reads a message in fragments, and no binary one', async () => {
     const { node, link } = await openLive()
     const text = (index: number) =>
@@ -193,23 +173,6 @@ describe('a link that ends', () => {
       detail: { endpoint: `127.0.0.1:${port}`, reason: expect.stringContaining('ECONNREFUSED') },
     })
     expect(JSON.stringify(link.warnings)).not.toContain('9f8e7d')
-  })
-
-  it('starts over with short delays only after half a minute', async () => {
-    const node = await openFakeNode()
-    const link = openLink([node.url])
-    const waitAfter = async (lifeMs: number, lives: number) => {
-      await link.waitForSignal('live', lives)
-      link.clock.frame += lifeMs
-      node.socket?.close(1000)
-      await link.waitForSignal('down', lives)
-      const before = link.clock.now()
-      link.retry()
-      return link.clock.now() - before
-    }
-    expect(await waitAfter(0, 1)).toBe(125)
-    expect(await waitAfter(29_000, 2)).toBe(250)
-    expect(await waitAfter(30_001, 3)).toBe(125)
   })
 
   it('closes its socket and stays closed after the last unsubscribe', async () => {

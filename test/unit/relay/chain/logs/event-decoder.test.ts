@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
 import { parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { alice, bob, pendingLog, stringData, word, words } from '../node-json.ts'
-import { decodedEvents, topicOf, undecodedEvents } from './standard-events.ts'
+import { decodedEvents, topicOf } from './standard-events.ts'
 
 const decode = (topics: readonly string[], data: string) => {
   const [log] = parseLogs({ ...pendingLog({ block: 5 }), topics, data }).logs
@@ -23,10 +23,6 @@ const MEBIBYTE = `0x${'ff'.repeat(2 ** 20)}`
 describe('a log', () => {
   it.each(decodedEvents)('of %s is decoded exactly', (_, name, indexed, data, expected) => {
     expect(decode([name, ...indexed], data)).toEqual(expected)
-  })
-
-  it.each(undecodedEvents)('of %s is not decoded', (_, name, indexed, data) => {
-    expect(decode([name, ...indexed], data)).toEqual({ event: 'other' })
   })
 
   it.each(decodedEvents)('of %s in another layout is other', (_, name, indexed, data) => {

@@ -8,8 +8,6 @@ const WAD = 10n ** 18n
 const FULL = 2n ** 256n - 1n
 const memo: Hex = `0x${'4d'.repeat(32)}`
 
-type EventRow = readonly [event: string, name: Hex, indexed: readonly Hex[], data: Hex]
-
 const selectors: Readonly<Record<string, Hex>> = {
   Transfer: '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
   Approval: '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925',
@@ -100,28 +98,4 @@ export const topicOf = (event: string): Hex => selectors[event] ?? expect.unreac
 /** The decoded events: name, selector, indexed values, data, and the result. */
 export const decodedEvents = contents.map(
   ([event, indexed, data, fields]) => [event, topicOf(event), indexed, data, { event, ...fields } as DecodedEvent] as const,
-)
-
-const otherSelectors: Readonly<Record<string, Hex>> = {
-  BurnedBlocked: '0x0b552e96653fd6842da37c477005d3b5c08a8c7d3631b1f43787b2dc9a1006a3',
-  EIP712DomainChanged: '0x0a6387c9ea3628b88a633bb4f3b151770f70085117a15f9bf3787cda53f13d31',
-  PolicyUpdated: '0x8b4790f7ff717fc8f60f07ae099e47ef318dc04b37ae98056b50a22b79056626',
-  RoleGranted: '0x2f8788117e7eff1d82e926ec794901d17c78024a50270940304540a733656f0d',
-  RoleRevoked: '0xf6391f5c32d9c69d2a47ea670b442974b53935d1edc7fd64eb21e047a839171b',
-  RoleAdminChanged: '0xbd79b86ffe0ab8e8776151514217cd7cacd52c909f66475c3af44e129f0b00ff',
-  LastAdminRenounced: '0xe8d3a9872e7ca325571ff1e4c51ddd69090a0345240cc605ccde365ec867cc67',
-  B20Created: '0xfd9bf2730513a1709722ff379a0844dfd8f997d600693c2bcc659e188bbdba0d',
-  PolicyCreated: '0x718d87917f0c4cfd1263707ef0e77c656ed8d8bfaca06152bdb0b8094142ec27',
-  PolicyAdminStaged: '0xdbf3b34a4c956c56ca05cd4b8f9293a4347ad61994445a4b89817d4a19561136',
-  PolicyAdminUpdated: '0x98925cfb1bc09c5b43dd0dd56d3d95aa04fb3300927580cc588c3f5dd58c15e1',
-  AllowlistUpdated: '0x18c46532f90187ba11e436e21da087b684801d7f0787f2043f26f079c91e9ef0',
-  BlocklistUpdated: '0x2ff63c102b1b9fd7f5d39f83039c5d6aaf50a414a4f2def2704e41be2628f1e3',
-  CompositePolicyUpdated: '0x4ff6adaab31b0df87aa7b8b7320c52b8b3b5eede3bf28a6baaaa8b8b7e1d6363',
-  NewTransmission: '0xc797025feeeaf2cd924c99e9205acb8ec04d5cad21c41ce637a38fb6dee6016a',
-  NewRound: '0x0109fc6f55cf40689f02fbaad7af7fe7bbac8a3d2186600afc7d3e10cac60271',
-}
-
-/** Events of the token standard and around it that are not decoded, with contents of which some events are. */
-export const undecodedEvents = Object.entries(otherSelectors).map(
-  ([event, name]): EventRow => [event, name, [word(alice), word(bob)], word(9)],
 )

@@ -255,35 +255,26 @@ describe('the block of a reading', () => {
     expect(node.tags).toEqual(tags)
   })
 
-  it.each<[string, Tag, unknown]>([
-    ['has another number', 'pending', { ...header(101, { sealed: false }), number: '0x66' }],
-    ['has another hash', 'latest', { ...header(100), hash: blockHash(7) }],
-    ['has another parent', 'pending', { ...header(101, { sealed: false }), parentHash: blockHash(7) }],
-    ['is missing', 'latest', null],
-    ['fails', 'pending', busy],
-  ])('is asked for once more where the last header %s', async (_, tag, last) => {
-    const { node, read } = openPools()
-    const first = node.headers[tag]?.[0]
-    node.headers[tag] = [first, last, first]
-    const block = tag === 'latest' ? latestBlock : pendingBlock
-    expect(await read([v3], tag)).toEqual({ block, pools: [readingOf('30')] })
-    node.headers[tag] = [first, last, first, last]
-    expect(await read([v3, v4], tag)).toEqual(nothingRead(CHANGED, CHANGED))
-    expect(node.tags).toEqual(Array(4).fill(tag))
-  })
-
-  it.each<[string, Tag, unknown]>([
-    ['fails', 'pending', busy],
-    ['is missing', 'latest', null],
-    ['has no number', 'latest', { ...header(100), number: null }],
-    ['is not sealed', 'latest', { ...header(100), hash: null }],
-  ])('is asked for once more where the first header %s', async (_, tag, first) => {
+  const noHeader = 'the block has no header'
+  /** The headers that the node gives, in place of `good` before and after the reads: once, and then each time. */
+  it.each<[string, Tag, (good: unknown) => readonly unknown[], string]>([
+    ['last header has another number', 'pending', (good) => [good, { ...built, number: '0x66' }], CHANGED],
+    ['last header has another hash', 'latest', (good) => [good, { ...header(100), hash: blockHash(7) }], CHANGED],
+    ['last header has another parent', 'pending', (good) => [good, { ...built, parentHash: blockHash(7) }], CHANGED],
+    ['last header is missing', 'latest', (good) => [good, null], CHANGED],
+    ['last header fails', 'pending', (good) => [good, busy], CHANGED],
+    ['first header fails', 'pending', () => [busy, busy], noHeader],
+    ['first header is missing', 'latest', () => [null, null], noHeader],
+    ['first header has no number', 'latest', () => Array(2).fill({ ...header(100), number: null }), noHeader],
+    ['first header is not sealed', 'latest', () => Array(2).fill({ ...header(100), hash: null }), noHeader],
+  ])('is asked for once more where the %s', async (_, tag, headersFor, reason) => {
     const { node, read } = openPools()
     const good = node.headers[tag]?.[0]
-    node.headers[tag] = [first, first, good]
+    const bad = headersFor(good)
+    node.headers[tag] = [...bad, good]
     expect(await read([v3], tag)).toEqual({ block: tag === 'latest' ? latestBlock : pendingBlock, pools: [readingOf('30')] })
-    node.headers[tag] = [first]
-    expect(await read([v3], tag)).toEqual(nothingRead('the block has no header'))
+    node.headers[tag] = [...bad, ...bad]
+    expect(await read([v3, v4], tag)).toEqual(nothingRead(reason, reason))
     expect(node.tags).toEqual(Array(4).fill(tag))
   })
 })
@@ -309,15 +300,6 @@ describe('a reading without an answer', () => {
     expect(await other.read([v3])).toEqual(pendingRead(unreadable(busy.message)))
   })
 
-  it('keeps what was read before', async () => {
-    const { node, read } = openPools()
-    node.answers.set(V4.liquidity, busy)
-    node.beforeBatch = (count) => {
-      if (count === 2) throw noAnswer
-    }
-    expect(await read([v3, v4])).toEqual(pendingRead(readingOf('30'), unreadable(busy.message)))
-  })
-
   it('of any pool is repeated once', async () => {
     const { node, read } = openPools()
     let failing = [1]
@@ -340,14 +322,6 @@ describe('a reading without an answer', () => {
     const reading = reader.read([v3], 'pending', new AbortController().signal)
     await advanceClock(clock, 2_000)
     expect((await reading).block).toEqual((expected as { block: unknown }).block)
-  })
-
-  it('ends after two seconds with its repeat', async () => {
-    const { node, read } = openPools()
-    node.delayMs = 1_500
-    node.headers.pending = [header(101), header(102)]
-    expect(await read([v3])).toEqual(nothingRead(CHANGED))
-    expect(node.tags.length).toBe(2)
   })
 
   it('ends with the signal', async () => {

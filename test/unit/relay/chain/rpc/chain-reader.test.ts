@@ -151,12 +151,6 @@ describe('the logs of a range', () => {
     expect((await logsBetween(1, HEAD)).logs.map(({ key }) => key)).toEqual(keys)
   })
 
-  it('are counted when they are unreadable', async () => {
-    const { chain, logsBetween } = openReader()
-    chain.override = () => [{}, sealedLog({ block: 5 }), null]
-    expect(await logsBetween(1, 9)).toMatchObject({ logs: [{ blockNumber: 5 }], unreadable: 2 })
-  })
-
   it('are refused if they belong to other blocks, unless the range is open to pending', async () => {
     const { chain, logsBetween } = openReader()
     chain.override = () => [sealedLog({ block: 5 })]
@@ -213,13 +207,6 @@ describe('a long list of logs', () => {
     const short = await readerOf(wireLogs).logsInRange(4, 6, [{ addresses: [apple] }])
     expect(await readerOf(longAnswer()).logsInRange(4, 6, [{ addresses: [apple] }])).toEqual(short)
     expect(short.logs).toHaveLength(4)
-  })
-
-  it('is refused where it is no list', async () => {
-    const text = `${JSON.stringify(wireLogs).slice(0, -9)}]`
-    const failure = new UpstreamError('unreadable', 'the answer is not JSON-RPC')
-    const answer = new UnparsedLogs(Buffer.from(text), () => Promise.reject(failure), 300)
-    await expect(readerOf(answer).logsInRange(4, 6, [{ addresses: [apple] }])).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
   it('stops with the signal', async () => {

@@ -102,16 +102,6 @@ describe('a batch', () => {
     expect(sent.filter((text) => text.startsWith('second'))).toEqual([])
   })
 
-  it('goes to the next endpoint where the first one does not answer, and is refused by each one alone', async () => {
-    const first = await openBatchNode((_, response) => response.destroy())
-    const second = await openBatchNode(asOne(errorResponder(200, -32600, 'no batches')))
-    const { rpc } = openEndpointPool([first.url, second.url])
-    const calls = [...batch.slice(0, 2), ...batch.slice(0, 1)]
-    expect((await rpc.requestBatch(calls)).map(textOf)).toEqual(calls.map(({ method }) => method))
-    await rpc.requestBatch(calls)
-    expect([batchesTo(first), batchesTo(second)]).toEqual([2, 1])
-  })
-
   it('that is answered with garbage is no refusal', async () => {
     let garbage = true
     const node = await openBatchNode((calls, response) => {

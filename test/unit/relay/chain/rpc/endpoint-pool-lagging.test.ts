@@ -1,7 +1,5 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
-import { EndpointPool, type Exchange } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { openEndpoint, openEndpointPool, resultResponder } from './fake-endpoint.ts'
 
 const hex = (number: number) => `0x${number.toString(16)}`
@@ -66,15 +64,6 @@ describe('of two endpoints', () => {
     expect(warnings.map(({ kind }) => kind)).toEqual(Array.from({ length: 3 }, () => 'upstream_aside'))
   })
 
-  it('the one that is asked first only since a moment ago is not left for the answers of the other', async () => {
-    const { clock, rpc, blockNumber, compareUntilWarned } = await openTwo([100, 106])
-    await compareUntilWarned(1)
-    const answers: unknown[] = [await blockNumber(), rpc.leaveEndpoint(), await blockNumber()]
-    clock.now += 5_000
-    answers.push(rpc.leaveEndpoint(), await blockNumber())
-    expect(answers).toEqual([hex(106), false, hex(106), true, hex(100)])
-  })
-
   it('both are asked in turn while neither does well', async () => {
     const { clock, rpc, blockNumber } = await openTwo([100, 101])
     const answers: unknown[] = []
@@ -95,30 +84,6 @@ describe('of two endpoints', () => {
     }
     expect(await blockNumber()).toBe(hex(103))
     expect(warnings).toEqual([])
-  })
-
-  it('the one that stands still a single block behind the other is asked last after two comparisons', async () => {
-    const warnings: unknown[] = []
-    let now = 0
-    const exchange =
-      (url: string): Exchange =>
-      async (payload) => {
-        const { id, method } = 'id' in payload ? payload : expect.unreachable('no batch')
-        const result = hex(method === 'eth_chainId' || url.endsWith('first') ? 100 : 101)
-        return { response: new Response(), body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result })) }
-      }
-    const rpc = new EndpointPool({
-      ...{ urls: ['http://first', 'http://second'], chain: new ChainIdentity(100, 'CHAIN_ID'), now: () => now, random: () => 0.5 },
-      ...{ log: (kind, detail) => warnings.push({ kind, detail }), exchange },
-    })
-    const answers: unknown[] = []
-    for (; now <= 30_000; now += 10_000) {
-      answers.push(await rpc.request('eth_blockNumber', []))
-      await yieldToEventLoop()
-    }
-    expect(answers).toEqual([hex(100), hex(100), hex(100), hex(101)])
-    const detail = { endpoint: 'first', reason: 'it stands still', head: 100, newest: 101 }
-    expect(warnings).toEqual([{ kind: 'upstream_aside', detail }])
   })
 
   it('the second is not asked for its head within ten seconds', async () => {

@@ -213,24 +213,6 @@ describe('the chain behind answers', () => {
     expect(chain.isWrong([first.url])).toBe(false)
   })
 
-  it('is another one while a request is under way: its answer is not used', async () => {
-    const [arrived, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const client = await openTwo(resultResponder('0x64'), resultResponder('0x65'))
-    const { first, blockNumber } = client
-    await blockNumber()
-    first.chain = 1
-    first.respond = async (call, response) => {
-      arrived.resolve()
-      await answered.promise
-      resultResponder('0x1')(call, response)
-    }
-    const answer = blockNumber()
-    await arrived.promise
-    await failureOf(confirmNow(client))
-    answered.resolve()
-    expect(await answer).toBe('0x65')
-  })
-
   it.each([
     ['fails', errorResponder(200, -32000, 'internal error'), 'unknown'],
     ['is refused', errorResponder(200, -32602, 'invalid params'), 'unreadable'],
@@ -360,19 +342,6 @@ describe('an answer', () => {
     const failure = await failureOf(blockNumber())
     expect(failure).toMatchObject({ kind: 'too_large', message: 'the answer is longer than 16777216 bytes' })
     expect(sent).toBeLessThan(chunks)
-  })
-
-  it.each([true, false])('of any length is read whole (length announced: %s)', async (isAnnounced) => {
-    for (const length of [1, 4_000, 4_096, 5_000, 70_000, 3_000_000]) {
-      const result = 'é'.repeat(length)
-      const { blockNumber } = await openOne(({ id }, response) => {
-        const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result }))
-        response.writeHead(200, isAnnounced ? { 'content-length': String(body.length) } : {})
-        for (let from = 0; from < body.length; from += 50_001) response.write(body.subarray(from, from + 50_001))
-        response.end()
-      })
-      expect((await blockNumber()) === result).toBe(true)
-    }
   })
 
   it('with a long list of logs, and no other long answer, is left to be read in parts', async () => {

@@ -1,7 +1,5 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
-import { type BatchRequest, EndpointPool, type Exchange } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import {
   BURST_BOUND,
   IN_FLIGHT_BOUND,
@@ -54,34 +52,6 @@ describe('limited requests', () => {
     await asked
     expect(mostPerSecond(times)).toBe(BURST_BOUND + 1_000 / INTERVAL_MS)
     expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBe((2_000 - BURST_BOUND) * INTERVAL_MS)
-  })
-
-  it('are at most so many in any second, also where each is repeated at a second endpoint, or is part of a refused batch', async () => {
-    const clock = new VirtualTimeScheduler(undefined, 1_000)
-    const times: number[] = []
-    const exchange =
-      (url: string): Exchange =>
-      async (payload) => {
-        times.push(clock.now())
-        await waitOn(clock, 5)
-        const { id, method } = 'id' in payload ? payload : { id: null, method: 'batch' }
-        const isBehind = method === 'eth_getLogs' && url.endsWith('first')
-        const error = isBehind ? { code: -32_000, message: 'header not found' } : { code: -32_600, message: 'no batches' }
-        const answer = isBehind || method === 'batch' ? { error } : { result: '0x64' }
-        return { response: new Response(), body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, ...answer })) }
-      }
-    const { request, requestBatch } = new EndpointPool({
-      ...{ urls: ['http://first', 'http://second'], chain: new ChainIdentity(100, 'CHAIN_ID') },
-      ...{ now: () => clock.now(), random: () => 0.5, log: () => {}, exchange, untilItsTurn: turnsInOrder(clock) },
-    })
-    const blocks = limitedRequests(request)
-    const asked = Array.from({ length: 1_000 }, () => blocks('eth_getLogs', [{ address: [] }]))
-    const batch = Array.from({ length: 1_000 }, (): BatchRequest => ({ method: 'eth_blockNumber', params: [] }))
-    const answers = Promise.all([...asked, requestBatch(batch)])
-    await advanceClock(clock, 10_000)
-    expect((await answers).slice(0, 1_000)).toEqual(Array(1_000).fill('0x64'))
-    expect(times.length).toBeGreaterThan(3_000)
-    expect(mostPerSecond(times)).toBe(BURST_BOUND + 1_000 / INTERVAL_MS)
   })
 
   it('begin without a delay after a pause', async () => {

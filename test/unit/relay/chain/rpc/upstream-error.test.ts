@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { classify, UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
+import { classify, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 
 const answer = (status: number, headers: Record<string, string> = {}) => new Response(null, { status, headers })
 
@@ -77,24 +77,6 @@ describe('an upstream error', () => {
     const failure = classify(answer(status), null)
     expect(failure.kind).toBe(kind)
     expect(failure.message).toBe(`HTTP ${status}`)
-  })
-
-  it.each<[UpstreamErrorKind, ...flags: string[]]>([
-    ['unreachable', 'isRetryable'],
-    ['busy', 'isRetryable'],
-    ['unknown', 'isRetryable'],
-    ['behind', 'isRetryable', 'isAnswered'],
-    ['unreadable', 'isRetryable'],
-    ['wrong_chain', 'isRetryable'],
-    ['forbidden', 'isRetryable', 'isRefused'],
-    ['unknown_method', 'isAnswered', 'isRefused'],
-    ['too_large', 'isAnswered'],
-    ['gone', 'isAnswered'],
-    ['invalid', 'isAnswered', 'isRefused'],
-    ['reverted', 'isAnswered'],
-  ])('of the kind %s may be retried, is an answer, or is a refusal of every such request: %s %s', (kind, ...flags) => {
-    const error = new UpstreamError(kind, '')
-    expect((['isRetryable', 'isAnswered', 'isRefused'] as const).filter((flag) => error[flag])).toEqual(flags)
   })
 
   it.each([

@@ -4,7 +4,7 @@ import type { Cursor } from '../../../../../src/relay/chain/blocks/sealed-block.
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { learn } from '../../../../../src/relay/chain/sealed/learn.ts'
 import { plan } from '../../../../../src/relay/chain/sealed/plan.ts'
-import { judgeHead, type SealedState, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
+import { judgeHead, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
 import { addBlock, addUnread } from '../../../../../src/relay/chain/sealed/settled-blocks.ts'
 import type { SealedEvidence } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
 import { blockHash, header, word } from '../node-json.ts'
@@ -82,6 +82,10 @@ describe('the target head', () => {
 })
 
 describe('a disputed block', () => {
+  it('is reported as replaced, with all blocks above the one that stays', () => {
+    expect(openState([5, 6, 7]).replace(5)).toEqual([{ type: 'reorg', from: 6 }])
+  })
+
   it('is the lowest with another hash than ours, and is reported at once', () => {
     const { state, head, confirm } = openState([5, 6, 7])
     expect(head(7)).toEqual([])
@@ -228,115 +232,13 @@ describe('a finality event', () => {
     return { ...opened, release }
   }
 
-  it('waits until all blocks up to its block are settled', () => {
-    const { release } = open(['safe', 100])
-    expect([release(99), release(100), release(101)]).toEqual([[], ['safe 100'], []])
-  })
-
   it('is the newest reached one of its stage', () => {
     const { release } = open(['safe', 100], ['safe', 110], ['safe', 130], ['finalized', 90])
     expect([release(120), release(130)]).toEqual([['safe 110', 'finalized 90'], ['safe 130']])
   })
 
-  it('waits if its block is of another branch, or during an outage', () => {
-    const { release, receive, settle } = open(['safe', 100])
-    receive({ type: 'finality', stage: 'safe', block: headerOf(110, OTHER) })
-    settle(110)
-    expect(release(120)).toEqual(['safe 100'])
-    receive({ type: 'down' })
-    receive({ type: 'finality', stage: 'safe', block: headerOf(115) })
-    expect(release(121)).toEqual([])
-  })
-
   it('is dropped as the oldest beyond the bound', () => {
     const { release } = open(...range(1, 100).map((block) => ['safe', block] as const))
     expect([release(36), release(37), release(1_000)]).toEqual([[], ['safe 37'], ['safe 100']])
-  })
-})
-
-describe('evidence', () => {
-  const settled = { number: 7, hash: blockHash(7) }
-  const target = headerOf(200)
-  const disputed = { lane: 'settle', what: 'disputed', number: 7, acceptsMissing: false } as const
-  const first = { lane: 'settle', what: 'first', target } as const
-  const next = { lane: 'settle', what: 'next', settled, count: 1 } as const
-  const newest = { lane: 'settle', what: 'newest', settled, target } as const
-  const range = { from: 2, to: 4, missingReason: null, readableAt: 0 }
-  const page = { lane: 'backfill', what: 'page', page: { from: 2, to: 3 }, range } as const
-  const outdated = { lane: 'outdated', what: 'outdated', number: 6, nth: 1 } as const
-  const recent = { lane: 'recheck', what: 'recent', below: 8 } as const
-  const listed = [{ addresses: [] }]
-  const reading = { header: headerOf(8), listed, filters: listed, logs: [], unreadable: 0, judged: [] }
-  const busy = () => {
-    const opened = openState([1, 5, 6, 7])
-    opened.receive({ type: 'listed', filters: listed })
-    opened.head(6, OTHER)
-    for (const number of [200, 199]) opened.head(number)
-    opened.fail(1)
-    const { recheck, ...state } = opened.state()
-    return {
-      ...state,
-      outdated: new Map([[6, 1]]),
-      unread: [range],
-      recheck: { ...recheck, below: 8, incomplete: new Set([7]), hasResettled: true },
-    }
-  }
-
-  /** The fields that each piece of evidence changes. A new type of evidence does not compile without its row. */
-  type Fields = readonly (keyof SealedState)[]
-  type Row<Type> = readonly [Omit<Extract<SealedEvidence, { type: Type }>, 'type'>, Fields, events: readonly string[]]
-  const changes: { readonly [Type in SealedEvidence['type']]: readonly Row<Type>[] } = {
-    listed: [[{ filters: [] }, ['filters'], []]],
-    outdated: [[{ blocks: [6] }, ['outdated'], []]],
-    lost: [[{ read: outdated, number: 6 }, ['failures', 'outdated'], ['sealed']]],
-    began: [[{ cursor: settled }, [], []]],
-    first: [[{ read: first, cursor: settled }, ['blocks', 'failures', 'outage', 'pagesFirst', 'recheck'], ['cursor']]],
-    head: [
-      [{ header: headerOf(201), isPushed: false }, ['announced', 'lastHead', 'polledHead', 'target'], []],
-      [{ header: headerOf(201), isPushed: true }, ['announced', 'lastHead', 'target'], []],
-      [{ header: headerOf(5, OTHER), isPushed: true }, ['announced', 'disputed', 'lastHead'], ['reorg']],
-    ],
-    removed: [[{ number: 5, hash: blockHash(5) }, ['disputed'], ['reorg']]],
-    down: [[{}, ['outage'], []]],
-    finality: [
-      [{ stage: 'safe', block: headerOf(7) }, ['finality', 'safe'], []],
-      [{ stage: 'safe', block: headerOf(1) }, ['finality', 'safe'], ['finality']],
-    ],
-    failed: [
-      [{ read: next, failure: new UpstreamError('busy', 'no') }, ['failures', 'outage', 'recheck'], []],
-      [{ read: page, failure: new UpstreamError('busy', 'no') }, ['failures'], []],
-      [{ read: page, failure: new UpstreamError('too_large', 'no') }, ['failures', 'page'], []],
-      [{ read: recent, failure: new UpstreamError('busy', 'no') }, ['recheck'], []],
-    ],
-    blocks: [[{ read: next, results: [reading], failure: null }, ['blocks', 'failures', 'outage', 'recheck'], ['sealed']]],
-    confirmed: [[{ read: disputed, number: 6 }, ['announced', 'disputed', 'failures', 'outage', 'recheck'], []]],
-    replaced: [
-      [
-        { read: disputed, to: { number: 5, hash: blockHash(5) }, lost: { from: 2, to: 3 } },
-        ['blocks', 'disputed', 'failures', 'outage', 'outdated', 'recheck', 'rolledBackAt', 'target'],
-        ['reorg', 'sealed'],
-      ],
-    ],
-    skipped: [
-      [
-        { read: newest, to: { number: 136, hash: null }, missingReason: null },
-        ['blocks', 'failures', 'outage', 'recheck', 'unread'],
-        [],
-      ],
-    ],
-    page: [[{ read: page, blocks: [], holes: [], to: 3 }, ['failures', 'page', 'unread'], ['sealed']]],
-    unavailable: [[{ read: page, to: 3, reason: 'pruned' }, ['failures', 'unread'], []]],
-    rechecked: [[{ read: recent, incomplete: [6], complete: [], holes: [] }, ['blocks', 'recheck'], []]],
-  }
-  const rows = Object.entries(changes).flatMap(([type, ofType]) =>
-    ofType.map(([fields, changed, events]) => [type, { type, ...fields } as SealedEvidence, changed, events] as const),
-  )
-  it.each(rows)('of the type %s', (_, evidence, changed, types) => {
-    const before = busy()
-    const [after, events] = learn(before, evidence, 60_000)
-    const names = Object.keys(before) as (keyof SealedState)[]
-    expect(names.filter((name) => after[name] !== before[name]).sort()).toEqual(changed)
-    expect(events.map(({ type }) => type)).toEqual(types)
-    expect(busy()).toEqual(before)
   })
 })

@@ -6,7 +6,7 @@ import type { Cursor, OpenKey, OpenKeys, SealedBlock } from '../../../../../src/
 import { Header, isSealed, type SealedHeader } from '../../../../../src/relay/chain/rpc/block-header.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { learn } from '../../../../../src/relay/chain/sealed/learn.ts'
-import { cursorOf, isKnown, type SealedState, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
+import { cursorOf, type SealedState, startSealed } from '../../../../../src/relay/chain/sealed/sealed-state.ts'
 import { settleChain } from '../../../../../src/relay/chain/sealed/settle-chain.ts'
 import type { SealedEvidence, SettlementEvent } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
@@ -19,8 +19,7 @@ export const HEAD = 10_000
 type AddedKey = Pick<OpenKey, 'topics'> & { block: number; index?: number; address?: Hex; tx?: Hex }
 
 export class FakeOpenKeys implements OpenKeys {
-  /** Blocks that the previous run sealed. */
-  sealedInPreviousRun: readonly Cursor[] = []
+  readonly sealedInPreviousRun: readonly Cursor[] = []
   readonly #openKeys = new Map<number, OpenKey[]>()
 
   add({ block, index = 0, address = apple, tx, topics }: AddedKey): void {
@@ -93,7 +92,6 @@ type ChainSettings = {
   /** Where the first run began. */
   readonly began?: number | null
   readonly safe?: number | null
-  readonly sealedInPreviousRun?: readonly Cursor[]
   readonly backfillLimitMs?: number
   readonly backfillFirstMs?: number
   readonly readFirstState?: (block: Cursor) => Promise<void>
@@ -104,14 +102,12 @@ export const openSealedBlocks = ({
   cursor,
   began = null,
   safe = null,
-  sealedInPreviousRun = [],
   backfillLimitMs = 3_600_000,
   ...first
 }: ChainSettings = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const chain = new FakeChain(HEAD, clock)
   const openKeys = new FakeOpenKeys()
-  openKeys.sealedInPreviousRun = sealedInPreviousRun
   const settledEvents = new SettledEvents()
   const warnings: string[] = []
   const changed = new WakeUp()
@@ -126,8 +122,7 @@ export const openSealedBlocks = ({
       for (const event of events) if (event.type !== 'finality' && !('isSuspected' in event)) settledEvents.all.push(event)
       return next
     })
-  const listAddresses = (addresses: readonly Hex[]) => receive({ type: 'listed', filters: [{ addresses }] })
-  listAddresses([apple])
+  receive({ type: 'listed', filters: [{ addresses: [apple] }] })
   receive({ type: 'began', cursor: { number: HEAD, hash: chain.hashOf(HEAD) } })
   const subscription = settleChain({
     node: new ChainReader(chain.request),
@@ -141,28 +136,18 @@ export const openSealedBlocks = ({
     log: (kind) => warnings.push(kind),
   }).subscribe(receive)
   onTestFinished(() => subscription.unsubscribe())
-  const sealed = {
-    receiveHead: (header: SealedHeader, isPushed = false) => receive({ type: 'head', header, isPushed }),
-    markSafe: (block: SealedHeader) => receive({ type: 'finality', stage: 'safe', block }),
-    retract: (number: number, hash: Hex | null) => receive({ type: 'removed', number, hash }),
-    knows: (header: Header) => isKnown(state, header),
-    settled: () => state.blocks.newest,
-    cursor: () => cursorOf(state),
-    head: () => state.target,
-  }
   const advance = (ms: number) => advanceClock(clock, ms)
-  const announceHead = (block = chain.head) => sealed.receiveHead(sealedHeader(chain.headerOf(block)))
+  const announceHead = (block = chain.head) =>
+    receive({ type: 'head', header: sealedHeader(chain.headerOf(block)), isPushed: false })
   return {
     chain,
     openKeys,
     settledEvents,
     warnings,
     change,
-    receive,
-    listAddresses,
-    sealed,
     clock,
-    subscription,
+    /** The newest block below which nothing is unread. */
+    cursorNow: () => cursorOf(state),
     /** Lets time pass. */
     advance,
     /** Pushes the current header of a block. */

@@ -31,17 +31,6 @@ const openFinality = (published: { safe: number | null; finalized: number | null
   }
 }
 
-it('finality polling emits both stages as they rise', async () => {
-  const { chain, emitted, advance } = openFinality()
-  chain.safe = 9_000
-  chain.finalized = 0
-  await advance(0)
-  expect(emitted()).toEqual(['safe 9000', 'finalized 0'])
-  chain.safe = 9_500
-  await advance(6 * EVERY_MS)
-  expect(emitted()).toEqual(['safe 9000', 'finalized 0', 'safe 9500'])
-})
-
 it.each([
   ['does not repeat a stage of the previous run', 9_000, [9_000, 9_000], []],
   ['ignores the lower block of a lagging node', null, [9_000, 8_000, 9_001], ['safe 9000', 'safe 9001']],
@@ -65,13 +54,4 @@ it('finality polling retries a node without the tag, and emits nothing for it', 
   chain.safe = 9_000
   await advance(EVERY_MS)
   expect(emitted()).toEqual(['finalized 5000', 'safe 9000'])
-})
-
-it('finality polling waits for a late answer, one at a time', async () => {
-  const { chain, emitted, advance } = openFinality()
-  chain.safe = 9_000
-  chain.delayMs = 25_000
-  await advance(60_000)
-  expect(emitted()).toEqual(['safe 9000'])
-  expect(chain.maxInFlight).toBe(1)
 })

@@ -6,7 +6,7 @@ import { noPendingMemory } from '../../../../../src/relay/chain/source/pending-s
 import { type PollResult, pollHead, pollPending } from '../../../../../src/relay/chain/source/polls.ts'
 import { initialState } from '../../../../../src/relay/chain/source/source-evidence.ts'
 import { FakeChain } from '../fake-chain.ts'
-import { apple, keyOf, pendingLog, tesla, timestampOf, word } from '../node-json.ts'
+import { apple, keyOf, tesla, timestampOf, word } from '../node-json.ts'
 
 const HEAD = 1_000
 const SILENCE_MS = 3_000
@@ -61,50 +61,6 @@ const logsOf = (keys: readonly string[], closesGap = false) => ({
 })
 
 describe('a poll of the pending block', () => {
-  it.each(['unknown', 'unreachable'] as const)('reads the logs without those of a manager whose filter is %s', async (kind) => {
-    const { chain, poll, list } = openPoller()
-    const log = chain.addLog(HEAD + 1)
-    const ofManager = chain.addLog(HEAD + 1, tesla)
-    list.filters = [{ addresses: [apple] }, { addresses: [tesla], topics: [[word(9)]] }]
-    const both = await poll()
-    expect(both.events.slice(2, 4)).toEqual([logsOf([keyOf(log)]), logsOf([keyOf(ofManager)])])
-    chain.addLog(HEAD + 1)
-    chain.override = ({ params: [filter] }) => {
-      if ('topics' in Object(filter)) throw new UpstreamError(kind, 'no')
-      return undefined
-    }
-    const { failure, events } = await poll('to_close_gap')
-    expect([failure, events.at(-1)?.type]).toEqual([null, 'covered'])
-    const numbers = events.flatMap((event) => (event.type === 'polled_logs' ? event.logs.logs.map(({ address }) => address) : []))
-    expect(numbers).toEqual([apple, apple])
-  })
-
-  it('that fails for one filter ends after the reads of the others, whose logs count', async () => {
-    const { chain, poll, list } = openPoller()
-    const ofManager = pendingLog({ block: HEAD + 1, address: tesla })
-    list.filters = [{ addresses: [apple] }, { addresses: [tesla], topics: [[word(9)]] }]
-    chain.override = ({ method, params: [filter] }) => {
-      if (method !== 'eth_getLogs') return undefined
-      if (!('topics' in Object(filter))) throw new UpstreamError('unreadable', 'no')
-      return new Promise((resolve) => setImmediate(resolve, [ofManager]))
-    }
-    chain.addLog(HEAD + 1)
-    const { failure, events } = await poll()
-    expect(failure).toBeInstanceOf(UpstreamError)
-    expect(events.at(-1)).toEqual(logsOf([keyOf({ block: HEAD + 1 })]))
-  })
-
-  it('leaves out the transactions of unreadable logs, which other logs of the answer may contradict', async () => {
-    const { chain, poll } = openPoller()
-    const [first, second] = [0, 1].map((index) => pendingLog({ block: HEAD + 1, index }))
-    chain.addLog(HEAD + 1)
-    const contradiction = { ...first, data: '0x' }
-    chain.override = ({ method }) => (method === 'eth_getLogs' ? [{ ...first, data: '0x1' }, contradiction, second] : undefined)
-    const { events } = await poll()
-    const logs = [expect.objectContaining({ key: keyOf({ block: HEAD + 1, index: 1 }) })]
-    expect(events).toContainEqual({ type: 'polled_logs', logs: { logs, unreadable: 1 }, closesGap: false })
-  })
-
   it('reads it, the head and the pre-confirmed logs', async () => {
     const { chain, poll } = openPoller()
     const log = chain.addLog(HEAD + 1)
@@ -177,20 +133,6 @@ describe('a poll of the pending block', () => {
     },
   )
 
-  it('of a node without pre-confirmations reads the head each time', async () => {
-    const { poll } = openPoller({ sealedOnly: true })
-    for (const _ of [1, 2]) expect((await poll()).requests.slice(0, 2)).toEqual(['pending', 'latest'])
-  })
-
-  it('is repeated as a whole after it failed half-way', async () => {
-    const { chain, poll } = openPoller()
-    const failure = new UpstreamError('busy', 'over rate limit')
-    chain.override = ({ method }) => (method === 'eth_getLogs' ? Promise.reject(failure) : undefined)
-    expect(await poll()).toMatchObject({ failure, types: ['latest', 'pending'] })
-    chain.override = () => undefined
-    expect((await poll()).requests).toEqual(['pending', 'latest', 'logs'])
-  })
-
   it.each([
     ['shown', 'preconfirmed', HEAD + 1],
     ['partial', 'preconfirmed', HEAD + 1],
@@ -203,17 +145,6 @@ describe('a poll of the pending block', () => {
     const { chain, judge } = openPoller()
     chain.pending = pending
     expect(await judge()).toEqual([status, number])
-  })
-
-  it.each([
-    ['shown', HEAD + 1],
-    ['numberless', 'none'],
-  ] as const)('with a block that is %s is of a pre-confirmed one even after a sealed one was shown', async (pending, number) => {
-    const { chain, judge } = openPoller()
-    chain.pending = 'latest'
-    await judge()
-    chain.pending = pending
-    expect(await judge()).toEqual(['preconfirmed', number])
   })
 
   it.each([

@@ -1,8 +1,6 @@
-import { BehaviorSubject, map, type Observable, ReplaySubject, Subject, VirtualTimeScheduler } from 'rxjs'
+import { BehaviorSubject, map, type Observable, Subject, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import type { Cursor } from '../../../../../src/relay/chain/blocks/sealed-block.ts'
-import type { LinkInputs } from '../../../../../src/relay/chain/link/reconnecting-link.ts'
 import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
 import type { ReadFilter } from '../../../../../src/relay/chain/logs/log-filter.ts'
 import { type ChainEvent, source } from '../../../../../src/relay/chain/source/source.ts'
@@ -14,7 +12,6 @@ import { FakeOpenKeys } from '../sealed/sealed-chain-fixture.ts'
 export const HEAD = 1_000
 export const POLL_MS = 200
 export const SILENCE_MS = 3_000
-export const MINUTE_MS = 60_000
 
 export const downSignal: LinkSignal = { type: 'down', reason: 'closed with 1000', isRefused: false }
 export const liveSignal = (
@@ -31,64 +28,37 @@ export const sealedLogSignal = (log: unknown): LinkSignal => ({ type: 'log', sub
 
 type SourceSettings = {
   readonly hasLink?: boolean
-  readonly linkCount?: number
-  readonly cursor?: Cursor | null
   readonly addresses?: Observable<readonly Hex[]>
   readonly filters?: Observable<readonly ReadFilter[]>
-  readonly finalityPollMs?: number
-  readonly leftOut?: readonly ReadFilter[]
-  readonly outdated?: readonly number[]
 }
 
 /** A source in virtual time, with a scripted chain and link. */
 export const openSource = ({
   hasLink = true,
-  linkCount = 1,
-  cursor = null,
   addresses = new BehaviorSubject([apple]),
   filters = addresses.pipe(map((list) => [{ addresses: list }])),
-  finalityPollMs = 1e9,
-  leftOut = [],
-  outdated = [],
 }: SourceSettings = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const chain = new FakeChain(HEAD, clock)
   const signals = new Subject<LinkSignal>()
-  const lists = new ReplaySubject<readonly Hex[]>()
   const received: ChainEvent[] = []
-  const warnings: string[] = []
-  const probeTimes: number[] = []
-  const reconnectTimes: number[] = []
-  const leaveTimes: number[] = []
   const openKeys = new FakeOpenKeys()
   let unreadable = 0
-  const link = (inputs: LinkInputs): Observable<LinkSignal> => {
-    inputs.filters.pipe(map(([whole]) => whole?.addresses ?? [])).subscribe(lists)
-    inputs.probes.subscribe(() => probeTimes.push(clock.now()))
-    inputs.reconnects.subscribe(() => {
-      reconnectTimes.push(clock.now())
-      signals.next(downSignal)
-    })
-    return signals
-  }
   const subscription = source({
     request: chain.request,
     confirmChain: chain.confirmChain,
-    link: hasLink ? link : null,
-    linkCount,
-    leaveEndpoint: () => leaveTimes.push(clock.now()) > 0,
+    link: hasLink ? () => signals : null,
+    leaveEndpoint: () => true,
     filters,
-    leftOut,
-    outdated,
     openKeys,
-    cursor,
+    cursor: null,
     head: { pending: null, sealed: null, safe: null, finalized: null },
     pendingPollMs: POLL_MS,
     silenceMs: SILENCE_MS,
-    finalityPollMs,
+    finalityPollMs: 1e9,
     backfillLimitMs: 3_600_000,
     clock,
-    log: (kind) => warnings.push(kind),
+    log: () => {},
     onUnreadable: (count) => {
       unreadable += count
     },
@@ -106,15 +76,7 @@ export const openSource = ({
     chain,
     clock,
     received,
-    warnings,
-    lists,
     openKeys,
-    /** When the link was triggered to retry its subscription. */
-    probeTimes,
-    /** When the source asked the link to connect to another node. */
-    reconnectTimes,
-    /** When it asked for other endpoints. */
-    leaveTimes,
     ofType,
     advance,
     emit,
@@ -124,16 +86,18 @@ export const openSource = ({
     /** The pre-confirmed logs. */
     pendingLogs: () => ofType('logs').flatMap(({ logs, via }) => logs.map(({ key }) => `${key} ${via}`)),
     sealedBlocks: () => ofType('sealed').flatMap(({ blocks }) => blocks),
+    /** The addresses of each `subscribed` event. */
+    subscribed: () => ofType('subscribed').map(({ filters }) => filters[0]?.addresses),
     statuses: () => ofType('status').map((status) => `${status.source} ${status.reason}`),
-    /** Seals a block with this many logs. By default its logs and its head were pushed. */
-    seal: async (logCount: number, { announced = true, pushed = true } = {}) => {
+    /** Seals a block with this many logs and pushes its head. By default its logs were pushed before. */
+    seal: async (logCount: number, { announced = true } = {}) => {
       const block = chain.head + 1
       for (let log = 0; log < logCount; log += 1) {
         const { index } = chain.addLog(block)
         if (announced) await emit(pendingLogSignal(pendingLog({ block, index })))
       }
       chain.head = block
-      if (pushed) await emit(head())
+      await emit(head())
       await advance(200)
     },
   }

@@ -25,25 +25,67 @@ const openLive = async (settings?: Parameters<typeof openSource>[0]) => {
 }
 const pushedKey = (block: number, index = 0) => `${keyOf({ block, index })} pendingLogs`
 
-describe('a live link', () => {
-  it('is the source: its logs are emitted, and the node is read for sealed blocks alone', async () => {
-    const { chain, advance, seal, pendingLogs, statuses, sealedBlocks } = await openLive()
-    await advance(POLL_MS)
-    const before = chain.requests.length
-    for (const logs of [1, 0, 2]) await seal(logs)
-    expect(statuses()).toEqual(['pendingLogs ok'])
-    expect(pendingLogs()).toEqual([pushedKey(HEAD + 1), pushedKey(HEAD + 3), pushedKey(HEAD + 3, 1)])
-    expect(sealedBlocks().map(({ number, logs }) => [number, logs.length])).toEqual([
-      [HEAD + 1, 1],
-      [HEAD + 2, 0],
-      [HEAD + 3, 2],
+describe('a source without a link', () => {
+  it('emits the start, the pre-confirmed logs, their addresses and its status', async () => {
+    const { chain, advance, pendingLogs, statuses, ofType, subscribed } = openSource({ hasLink: false })
+    chain.addLog(HEAD)
+    const log = chain.addLog(HEAD + 1)
+    await advance(0)
+    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: chain.hashOf(HEAD) }])
+    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
+    expect(statuses()).toEqual(['poll ok'])
+    expect(subscribed()).toEqual([[apple]])
+    expect(ofType('head')).toEqual([
+      {
+        ...{ type: 'head', sealed: HEAD, pending: null, timestamp: timestampOf(HEAD) },
+        ...{ hash: chain.hashOf(HEAD), parentHash: chain.hashOf(HEAD - 1) },
+      },
+      { type: 'head', sealed: null, pending: HEAD + 1, timestamp: timestampOf(HEAD + 1) },
     ])
-    // Three blocks by hash, each with its header, and one recheck.
-    const methods = chain.requests.slice(before).map(({ method }) => method)
-    expect(methods.toSorted()).toEqual([...Array(3).fill('eth_getBlockByNumber'), ...Array(4).fill('eth_getLogs')])
   })
 
-  it('may push one log at a time or a growing array', async () => {
+  it('emits each log at the next poll, with the time of arrival', async () => {
+    const { chain, advance, ofType } = openSource({ hasLink: false })
+    await advance(POLL_MS / 2)
+    const log = chain.addLog(HEAD + 1)
+    await advance(POLL_MS)
+    expect(ofType('logs').map(({ logs, receivedAt }) => [logs[0]?.key, receivedAt])).toEqual([[keyOf(log), POLL_MS]])
+  })
+
+  it('emits a log of a block that was sealed between two polls when that block is settled', async () => {
+    const { chain, advance, pendingLogs, sealedBlocks } = openSource({ hasLink: false })
+    await advance(0)
+    const [sealed, pending] = [chain.addLog(HEAD + 1), chain.addLog(HEAD + 2)]
+    chain.head = HEAD + 1
+    await advance(POLL_MS)
+    expect(sealedBlocks().map(({ logs, via }) => [via, ...logs.map(({ key }) => key)])).toEqual([['sealed', keyOf(sealed)]])
+    expect(pendingLogs()).toEqual([`${keyOf(pending)} poll`])
+  })
+
+  it('is down after too long a silence, and works again with the first answer', async () => {
+    const { chain, advance, statuses } = openSource({ hasLink: false })
+    await advance(0)
+    chain.failure = new UpstreamError('unreachable', 'HTTP 503')
+    await advance(SILENCE_MS)
+    expect(statuses()).toEqual(['poll ok'])
+    await advance(500)
+    expect(statuses()).toEqual(['poll ok', 'down unreachable'])
+    chain.failure = null
+    await advance(POLL_MS)
+    expect(statuses()).toEqual(['poll ok', 'down unreachable', 'poll ok'])
+  })
+
+  it('never repeats a request before it is answered', async () => {
+    const { chain, advance } = openSource({ hasLink: false })
+    chain.delayMs = 700
+    chain.addLog(HEAD + 1)
+    await advance(5_000)
+    expect(chain.requestedHeaders().filter((block) => block === 'pending').length).toBeLessThan(5)
+  })
+})
+
+describe('a push', () => {
+  it('may be one log at a time or a growing array', async () => {
     const { emit, pendingLogs, ofType, unreadable } = await openLive()
     const logs = [0, 1].map((index) => pendingLog({ block: HEAD + 1, index }))
     await emit(pendingLogSignal(logs[0], 7), pendingLogSignal([...logs, null]))
@@ -52,22 +94,44 @@ describe('a live link', () => {
     expect(unreadable()).toBe(1)
   })
 
-  it('that refuses the logs of a longer list is polled for all of them, and asked again each minute', async () => {
-    const addresses = new BehaviorSubject<readonly Hex[]>([apple])
-    const { chain, emit, head, advance, statuses, ofType, pendingLogs, probeTimes } = openSource({ addresses })
-    await emit({ type: 'heads_live' }, liveSignal(), head())
-    await advance(1_000)
-    addresses.next([apple, tesla])
-    await emit({ type: 'refused' })
+  it.each([
+    ['of a removed log is ignored', { ...pendingLog({ block: HEAD + 1 }), removed: true }],
+    ['of a log in the head block is left to settling', sealedLog({ block: HEAD })],
+  ])('%s', async (_, log) => {
+    const { emit, pendingLogs } = await openLive()
+    await emit(pendingLogSignal(log))
+    expect(pendingLogs()).toEqual([])
+  })
+
+  it.each<[string, LinkSignal]>([
+    ['a head with a number in words', { type: 'head', header: { number: 'five' } }],
+    ['a head without a number', { type: 'head', header: pendingLog({ block: 5 }) }],
+    ['a head beyond any possible number', { type: 'head', header: { number: '0xffffffffff', hash: blockHash(5) } }],
+    ['an unreadable sealed log', sealedLogSignal({ data: '0x1' })],
+    ['no message', { type: 'unreadable', count: 1 }],
+  ])('is counted if it is %s', async (_, signal) => {
+    const { emit, seal, sealedBlocks, unreadable } = await openLive()
+    await emit(signal)
+    expect(unreadable()).toBe(1)
+    await seal(1)
+    expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
+  })
+})
+
+describe('a stream that lags behind', () => {
+  it.each([
+    ['is detected by its late logs, and replaced by polling', 2, 'behind'],
+    ['is not assumed because logs arrive while their block is sealed', 1, 'silent'],
+  ])('%s', async (_, lateBlocks, reason) => {
+    const { chain, seal, emit, advance, statuses } = await openLive()
     await advance(POLL_MS)
-    expect(ofType('subscribed').map((event) => event.filters[0]?.addresses)).toEqual([[apple], [apple, tesla]])
-    const log = chain.addLog(chain.head + 1, tesla)
-    await advance(POLL_MS)
-    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(statuses()).toEqual(['pendingLogs ok', 'poll refused'])
-    expect(probeTimes).toHaveLength(1)
-    await emit(liveSignal([apple, tesla]))
-    expect(statuses().at(-1)).toBe('pendingLogs ok')
+    for (const logs of [2, 2]) {
+      await emit(pendingLogSignal(pendingLog({ block: chain.head - lateBlocks })))
+      await seal(logs, { announced: false })
+    }
+    expect(statuses()).toEqual(['pendingLogs ok', `poll ${reason}`])
+    await emit(pendingLogSignal(pendingLog({ block: chain.head + 1 })))
+    expect(statuses()).toEqual(['pendingLogs ok', `poll ${reason}`, 'pendingLogs ok'])
   })
 })
 
@@ -101,14 +165,14 @@ describe('the poll after a subscription', () => {
 
   it('is made after each subscription, for the new tokens', async () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
-    const { chain, emit, pendingLogs, ofType } = await openLive({ addresses })
+    const { chain, emit, pendingLogs, subscribed } = await openLive({ addresses })
     const log = chain.addLog(HEAD + 1, tesla)
     addresses.next([apple, tesla])
     expect(pendingLogs()).toEqual([])
     await emit(liveSignal([apple, tesla]))
     expect(chain.requestedRanges().at(-1)).toEqual([HEAD, 'pending'])
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
-    expect(ofType('subscribed').map((event) => event.filters[0]?.addresses)).toEqual([[apple], [apple, tesla]])
+    expect(subscribed()).toEqual([[apple], [apple, tesla]])
   })
 
   it.each([
@@ -130,13 +194,13 @@ describe('the poll after a subscription', () => {
 
 describe('the addresses event', () => {
   it('comes as soon as logs are pushed and a head is known', async () => {
-    const { emit, head, ofType, chain } = openSource()
+    const { emit, head, subscribed, chain } = openSource()
     chain.delayMs = 1_000
     await emit(liveSignal([apple, tesla]))
-    expect(ofType('subscribed')).toEqual([])
+    expect(subscribed()).toEqual([])
     await emit(head())
     await emit(liveSignal([tesla]))
-    expect(ofType('subscribed').map((event) => event.filters[0]?.addresses)).toEqual([[apple, tesla], [tesla]])
+    expect(subscribed()).toEqual([[apple, tesla], [tesla]])
   })
 
   it('comes before the first log', async () => {
@@ -149,7 +213,7 @@ describe('the addresses event', () => {
 
   it('comes from polling while the link pushes no pre-confirmed logs, and is not repeated', async () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
-    const { emit, head, advance, ofType } = openSource({ addresses })
+    const { emit, head, advance, ofType, subscribed } = openSource({ addresses })
     await emit(liveSignal([apple], 'logs'))
     await advance(POLL_MS)
     const [{ filters } = { filters: [] }] = ofType('subscribed')
@@ -158,7 +222,7 @@ describe('the addresses event', () => {
     await advance(1_000)
     addresses.next([apple, tesla])
     await advance(POLL_MS)
-    expect(ofType('subscribed').map((event) => event.filters[0]?.addresses)).toEqual([[apple], [apple, tesla]])
+    expect(subscribed()).toEqual([[apple], [apple, tesla]])
   })
 })
 
@@ -188,11 +252,7 @@ describe('the start of settling', () => {
     const { chain, emit, head, pendingLogs, advance, sealedBlocks } = openSource()
     chain.delayMs = 1_000
     const logs = Array.from({ length: 2_500 }, () => chain.addLog(HEAD + 1))
-    await emit(
-      liveSignal(),
-      pendingLogSignal(logs.slice(0, 100).map(pendingLog)),
-      pendingLogSignal(logs.slice(100).map(pendingLog)),
-    )
+    await emit(liveSignal(), ...[logs.slice(0, 100), logs.slice(100)].map((part) => pendingLogSignal(part.map(pendingLog))))
     expect(pendingLogs()).toEqual([])
     await emit(head())
     expect(pendingLogs()).toHaveLength(2_000)
@@ -200,90 +260,5 @@ describe('the start of settling', () => {
     await emit(head())
     await advance(5_000)
     expect(sealedBlocks().map(({ logs: settled }) => settled.length)).toEqual([2_500])
-  })
-})
-
-describe('a pushed head', () => {
-  it('far above the chain is asked for, and not believed', async () => {
-    const { chain, emit, advance, ofType, seal, sealedBlocks, pendingLogs, unreadable } = await openLive()
-    await seal(1)
-    await emit({ type: 'head', header: { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 86_000_000).toString(16)}` } })
-    await emit(pendingLogSignal(pendingLog({ block: HEAD + 50_000 })))
-    await advance(POLL_MS)
-    await seal(1)
-    expect(ofType('head').every(({ sealed }) => (sealed ?? 0) <= HEAD + 2)).toBe(true)
-    expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1, HEAD + 2])
-    expect(pendingLogs()).toHaveLength(2)
-    expect(unreadable()).toBe(0)
-  })
-
-  it('with a false time does not change the time of its block', async () => {
-    const { chain, emit, advance, ofType, sealedBlocks } = await openLive()
-    await advance(POLL_MS)
-    chain.head += 1
-    await emit({ type: 'head', header: { ...chain.headerOf(chain.head), timestamp: '0xffffffff' } })
-    await advance(POLL_MS)
-    expect(sealedBlocks().map(({ timestamp }) => timestamp)).toEqual([timestampOf(HEAD + 1)])
-    const believed = ofType('head').filter(({ isPushed }) => !isPushed)
-    expect(believed.every(({ timestamp }) => (timestamp ?? 0) <= timestampOf(HEAD + 2))).toBe(true)
-  })
-})
-
-describe('a push', () => {
-  it.each([
-    ['of a removed log is ignored', { ...pendingLog({ block: HEAD + 1 }), removed: true }],
-    ['of a log in the head block is left to settling', sealedLog({ block: HEAD })],
-  ])('%s', async (_, log) => {
-    const { emit, pendingLogs } = await openLive()
-    await emit(pendingLogSignal(log))
-    expect(pendingLogs()).toEqual([])
-  })
-
-  it.each<[string, LinkSignal]>([
-    ['a head with a number in words', { type: 'head', header: { number: 'five' } }],
-    ['a head without a number', { type: 'head', header: pendingLog({ block: 5 }) }],
-    ['a head beyond any possible number', { type: 'head', header: { number: '0xffffffffff', hash: blockHash(5) } }],
-    ['an unreadable sealed log', sealedLogSignal({ data: '0x1' })],
-    ['no message', { type: 'unreadable', count: 1 }],
-  ])('is counted if it is %s', async (_, signal) => {
-    const { emit, seal, sealedBlocks, unreadable } = await openLive()
-    await emit(signal)
-    expect(unreadable()).toBe(1)
-    await seal(1)
-    expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
-  })
-})
-
-describe('pushed sealed logs', () => {
-  it('are emitted by settling their block, which is read at once', async () => {
-    const { chain, emit, head, advance, sealedBlocks, pendingLogs } = openSource()
-    await emit(liveSignal([apple], 'logs'), head())
-    await advance(POLL_MS)
-    chain.pending = 'latest'
-    await advance(3_000)
-    const log = chain.addLog(HEAD + 1)
-    chain.head = HEAD + 1
-    await emit(sealedLogSignal(sealedLog(log)))
-    await advance(POLL_MS)
-    expect(pendingLogs()).toEqual([])
-    expect(sealedBlocks().flatMap((block) => block.logs.map(({ key }) => key))).toEqual([keyOf(log)])
-  })
-
-  it('that are removed reveal a reorganisation, which is reported when it is suspected and when it is found', async () => {
-    const { chain, emit, head, seal, sealedBlocks, ofType, advance } = openSource()
-    await emit(liveSignal([apple], 'logs'), head())
-    await seal(1, { announced: false })
-    const old = { ...sealedLog({ block: HEAD + 1 }), removed: true }
-    chain.reorganise(1)
-    await emit(sealedLogSignal(old), sealedLogSignal(old), sealedLogSignal(old))
-    await advance(0)
-    expect(ofType('reorg').map(({ from, isSuspected }) => [from, isSuspected])).toEqual([
-      [HEAD + 1, true],
-      [HEAD + 1, undefined],
-    ])
-    expect(sealedBlocks().map(({ number, hash, logs }) => [number, hash, logs.length])).toEqual([
-      [HEAD + 1, blockHash(HEAD + 1), 1],
-      [HEAD + 1, chain.hashOf(HEAD + 1), 0],
-    ])
   })
 })
