@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { readConfig } from '../../../../src/relay/config/config.ts'
 import { flagOf, settings } from '../../../../src/relay/config/settings.ts'
 import { apiKey } from '../../../support/api-keys.ts'
+import { configOf, type Env, mistakesOf } from './config-readings.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'stocktape-settings-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -15,17 +16,6 @@ function fileWith(text: string): string {
   const path = join(folder, String(files))
   writeFileSync(path, text)
   return path
-}
-
-type Env = Readonly<Record<string, string>>
-function configOf(args: readonly string[], env: Env = {}) {
-  const result = readConfig(args, env)
-  if (result.kind !== 'settings') throw new Error(JSON.stringify(result))
-  return result.config
-}
-const mistakesOf = (args: readonly string[], env: Env = {}) => {
-  const result = readConfig(args, env)
-  return result.kind === 'mistakes' ? result.lines : []
 }
 
 /** A right value of each setting that may lie in a file. */

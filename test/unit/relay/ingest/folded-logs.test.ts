@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
 import { txHash } from '../chain/node-json.ts'
-import { openIngest, play, type Step, sealedEventOfLogs as sealed, transactionEvent } from './reducer-fixture.ts'
+import { openIngest, play, push, type Step, sealedEventOfLogs as sealed, transactionEvent } from './reducer-fixture.ts'
 import { announcement, endAnnouncement, memo, paused, transfer, uiMultiplierUpdated } from './token-logs.ts'
 
 const text: Hex = `0x${'4d'.repeat(32)}`
@@ -25,7 +25,6 @@ const tell = (update: Update): string => {
       return tellFact(update)
   }
 }
-const push = (...logs: Parameters<typeof transactionEvent>[0]) => transactionEvent(logs)
 
 describe('a movement', () => {
   const [moved, noted] = [transfer(at(0), 5n), memo(at(1), text)]

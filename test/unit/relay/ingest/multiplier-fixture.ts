@@ -3,15 +3,13 @@ import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import { timestampOf, txHash } from '../chain/node-json.ts'
 import { apple } from '../tokens/stock-records.ts'
 import { listEvent, openIngest, statusEvent, subscribedEvent } from './reducer-fixture.ts'
-import { multiplierUpdated, transfer, uiMultiplierUpdateCancelled, uiMultiplierUpdated } from './token-logs.ts'
+import { multiplierUpdated, transfer, uiMultiplierUpdated } from './token-logs.ts'
 
 /** A transfer of one token: its shares are its multiplier. */
 export const moved = (block: number, index = 0): Log => transfer({ block, index }, 100_000_000n)
 /** A change that takes effect with the time of its own block, or of a later one. */
 export const changed = (block: number, from: string, to: string, { index = 0, due = block } = {}): Log =>
   uiMultiplierUpdated({ block, index, tx: txHash(block, index) }, from, to, timestampOf(due))
-export const cancelled = (block: number, to: string, due: number): Log =>
-  uiMultiplierUpdateCancelled({ block, index: 0 }, to, timestampOf(due))
 /** An immediate two-for-one split: the old event first, then the new one, as the token emits them. */
 export const splitLogs = (block: number, index: number): readonly [Log, Log] => {
   const tx = txHash(block, index)

@@ -17,11 +17,12 @@ import {
   openReducer,
   pendingLogEvent,
   publishedKeys,
+  push,
   readUpdates,
   sealedEventOfLogs,
   transactionEvent,
 } from './reducer-fixture.ts'
-import { memo, transfer } from './token-logs.ts'
+import { memo } from './token-logs.ts'
 
 const address = APPLE as Hex
 
@@ -95,32 +96,9 @@ const runListed = async () => {
 }
 
 describe('a batch', () => {
-  it('of several logs is one append', async () => {
-    const { tape, events, batchSizes, untilPublished } = await runListed()
-    for (let index = 0; index < 5; index += 1) events.next(pendingLogEvent({ block: 5, index, address }))
-    await untilPublished(5)
-    expect(batchSizes).toEqual([3, 5])
-    expect((await readUpdates(tape)).map(({ type }) => type)).toEqual(['token', 'multiplier', 'nav', ...Array(5).fill('transfer')])
-  })
-
-  it('folds a memo into the transfer of the same turn, and amends the transfer of an earlier turn', async () => {
-    const { tape, events, untilPublished } = await runListed()
-    const pushLog = (log: Log) => events.next(transactionEvent([log]))
-    const at = (block: number, index: number) => ({ block, index, tx: txHash(block), address })
-    for (const log of [transfer(at(5, 0), 1n), memo(at(5, 1), txHash(7)), transfer(at(6, 0), 2n)]) pushLog(log)
-    await untilPublished(2)
-    pushLog(memo(at(6, 1), txHash(8)))
-    await waitUntil(tape, async () => (await readUpdates(tape)).length === 6)
-    expect((await readUpdates(tape)).slice(3)).toMatchObject([
-      { type: 'transfer', raw: '1', memo: txHash(7) },
-      { type: 'transfer', raw: '2', memo: null },
-      { type: 'amend', changed: ['memo'], update: { raw: '2', memo: txHash(8) } },
-    ])
-  })
-
   it.each([
     ['one message of one transaction', (logs: readonly Log[]) => [transactionEvent(logs)]],
-    ['one message for each log', (logs: readonly Log[]) => logs.map((log) => transactionEvent([log]))],
+    ['one message for each log', (logs: readonly Log[]) => logs.map((log) => push(log))],
   ])('of 3,000 logs in %s is written in parts of 500, and folds as one', async (_, eventsOf) => {
     const { tape, events, batchSizes, untilPublished } = await runListed()
     const at = (index: number) => ({ block: 5, index, tx: txHash(5, 0), address })

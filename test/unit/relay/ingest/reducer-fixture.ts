@@ -23,7 +23,8 @@ export type LogPosition = {
   readonly tx?: Hex
 }
 
-const readLog = (nodeLog: Record<string, unknown>): Log => {
+/** The log of a node's answer. */
+export const readLog = (nodeLog: Record<string, unknown>): Log => {
   const [log] = parseLogs(nodeLog).logs
   if (!log) throw new Error('no log')
   return log
@@ -46,6 +47,9 @@ export const transactionEvent = (
   logs: readonly Log[],
   via: 'pendingLogs' | 'poll' = 'pendingLogs',
 ): Extract<ChainEvent, { type: 'logs' }> => ({ type: 'logs', logs, via, receivedAt: NOON })
+
+/** Logs of one pushed message. */
+export const push = (...logs: readonly Log[]) => transactionEvent(logs)
 
 type SealedChainEvent = Extract<ChainEvent, { type: 'sealed' }>
 type SealedEventOptions = Partial<Pick<SealedBlock, 'hash' | 'via' | 'timestamp' | 'filters'>> & {

@@ -4,8 +4,8 @@ import { RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/blocks/block-bo
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { restartPointNote } from '../../../../src/relay/ingest/restore-state.ts'
 import { headNote } from '../../../../src/relay/notes/published-notes.ts'
-import { blockHash, keyOf } from '../chain/node-json.ts'
-import { APPLE, apple, NOON, TESLA, tesla } from '../tokens/stock-records.ts'
+import { blockHash } from '../chain/node-json.ts'
+import { APPLE, apple, NOON, TESLA } from '../tokens/stock-records.ts'
 import {
   holeEvent,
   listEvent,
@@ -34,15 +34,6 @@ const cursorEvent = (number: number): IngestEvent => ({
 const openListed = () => openIngest((update) => update, { first: [listEvent(apple()), subscribedEvent] })
 
 describe('a log', () => {
-  it('is published once, from every source and after its block', async () => {
-    const { publish, counts, openedTape } = await openListed()
-    const log = { block: 5, address }
-    await publish(pendingLogEvent(log), pendingLogEvent(log), pendingLogEvent(log, { via: 'poll' }))
-    await publish(sealedEvent(5, [{ address }]), pendingLogEvent(log))
-    expect(await publishedKeys(openedTape.tape)).toEqual([keyOf(log)])
-    expect(counts.repeated).toBe(3)
-  })
-
   it('of an unlisted token is counted and not published, sealed or not', async () => {
     const { publish, counts, openedTape } = await openListed()
     await publish(pendingLogEvent({ block: 5, address: TESLA as Hex }), sealedEvent(5, [{ address: TESLA as Hex }]))
@@ -126,34 +117,6 @@ describe('an event', () => {
 })
 
 describe('a restart of the reducer', () => {
-  it('restores the tokens and publishes none of them again', async () => {
-    const { publish, state, crash } = await openListed()
-    await publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent)
-    const tokens = new Map(state.tokens)
-    const again = await crash()
-    expect(again.state.tokens).toEqual(tokens)
-    expect(await again.publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent, unreadList)).toEqual([])
-  })
-
-  it('lists an awaited token once its logs are subscribed to', async () => {
-    const { publish, crash } = await openListed()
-    await publish(listEvent(apple(), tesla()))
-    const again = await crash()
-    expect(await again.publish(subscribedEvent)).toMatchObject([
-      { type: 'token', symbol: 'TSLAc', change: 'listed' },
-      { type: 'multiplier', previous: null, multiplier: '1', source: 'list' },
-      { type: 'nav' },
-    ])
-  })
-
-  it('resumes before the newest blocks if earlier ones are not settled', async () => {
-    const { publish, crash } = await openListed()
-    await publish(sealedEvent(200, [{ address }], { cursor: 100 }))
-    const { state } = await crash()
-    expect(state.restartCursor).toEqual({ number: 100, hash: null })
-    expect(state.ledger.find(200, keyOf({ block: 200 }))).toMatchObject({ state: 'sealed' })
-  })
-
   it('reads the tape from the oldest block that it needs', async () => {
     const { publish, openedTape } = await openListed()
     await publish(cursorEvent(10))

@@ -45,11 +45,6 @@ export const uiMultiplierUpdated = (location: LogLocation, from: string, to: str
   })
 export const multiplierUpdated = (location: LogLocation, to: string): Log =>
   encodeLog(location, 'event MultiplierUpdated(uint256 multiplier)', { multiplier: wad(to) })
-export const uiMultiplierUpdateCancelled = (location: LogLocation, to: string, effectiveAt: number): Log =>
-  encodeLog(location, 'event UIMultiplierUpdateCancelled(uint256 cancelledMultiplier, uint256 cancelledEffectiveAt)', {
-    cancelledMultiplier: wad(to),
-    cancelledEffectiveAt: BigInt(effectiveAt),
-  })
 export const paused = (location: LogLocation, features: readonly number[]): Log =>
   encodeLog(location, 'event Paused(address indexed updater, uint8[] features)', { updater: bob, features })
 export const unpaused = (location: LogLocation, features: readonly number[]): Log =>

@@ -4,7 +4,7 @@ import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import { decodedEvents } from '../chain/logs/standard-events.ts'
 import { alice, bob, keyOf, txHash } from '../chain/node-json.ts'
 import { APPLE } from '../tokens/stock-records.ts'
-import { logAt, openIngest, sealedEventOfLogs, transactionEvent } from './reducer-fixture.ts'
+import { logAt, openIngest, push, sealedEventOfLogs } from './reducer-fixture.ts'
 
 const tx = txHash(0, 7)
 const location = { block: 0, index: 7, address: APPLE as Hex }
@@ -67,11 +67,11 @@ describe('an event of the token standard', () => {
     const expected = expectedUpdates[event]
     if (event === 'Announcement') {
       // Without its end it waits for its block.
-      expect(await publish(transactionEvent([log]))).toEqual([])
+      expect(await publish(push(log))).toEqual([])
       expect((await publish(sealedEventOfLogs(0, [log])))[0]).toMatchObject({ ...expected, key: expectedFact.key, stage: 'sealed' })
       return
     }
-    const [update, ...more] = await publish(transactionEvent([log]))
+    const [update, ...more] = await publish(push(log))
     expect(more).toEqual([])
     expect(update).toMatchObject({ symbol: 'AAPLc', address: APPLE, ...expectedFact, ...expectedPosition, ...expected })
     if (update?.type === 'log') expect(update).toMatchObject({ topics: log.topics, data })
@@ -80,7 +80,7 @@ describe('an event of the token standard', () => {
   it('without a meaning here is published as a raw log', async () => {
     const { publish } = await openListed()
     const log = logOf(memo, [memo], memo)
-    expect(await publish(transactionEvent([log]))).toMatchObject([
+    expect(await publish(push(log))).toMatchObject([
       { type: 'log', topics: [memo, memo], data: memo, ...expectedFact, ...expectedPosition },
     ])
   })

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync, StatementSync } from 'node:sqlite'
@@ -9,9 +8,9 @@ import { LOST_BOUND, lostAfter, skippedByTime } from '../../../../src/relay/tape
 import { type Entry, type FoundEntries, type HistoryFilter, type SeqRange, TapeError } from '../../../../src/relay/tape/tape.ts'
 import { SCHEMA_VERSION } from '../../../../src/relay/tape/tape-database.ts'
 import { openTapeStore } from '../../../../src/relay/tape/tape-store.ts'
-import { openLocalTape, type TestTape } from '../../../support/local-tape.ts'
+import type { TestTape } from '../../../support/local-tape.ts'
 import { tapeContract } from './tape-contract.ts'
-import { createOwnFolder, openTestTape, unboundedOptions } from './test-tape.ts'
+import { createOwnFolder, openTapeIn, openTestTape, unboundedOptions } from './test-tape.ts'
 import { apple, pause, seal, token, transfer } from './update-drafts.ts'
 
 const head = defineNote<number>('head')
@@ -29,7 +28,7 @@ describe('the tape of one process', () => {
   ])('never gives a number twice, and knows which were lost: after %s', async (_, knownEnd, replaceFiles) => {
     const [root, clock] = [createOwnFolder(), { now: at }]
     const [dir, files] = [join(root, 'tape'), { open: join(root, 'open'), closed: join(root, 'closed') }]
-    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, now: () => clock.now })
+    const open = () => openTapeIn(dir, { now: () => clock.now })
     const first = open()
     await first.append([1, 2, 3].map((nth) => transfer({ at, nth })))
     await first.close()
@@ -56,31 +55,9 @@ describe('the tape of one process', () => {
     ).toEqual([null, 3, 3, isKnown ? null : 3, isKnown ? null : 3, knownEnd, knownEnd, null])
   })
 
-  it('knows as lost what a run gave that began just after another, once a backup is restored', async () => {
-    const [root, clock] = [createOwnFolder(), { now: at }]
-    const [dir, backup] = [join(root, 'tape'), join(root, 'backup')]
-    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, now: () => clock.now })
-    const first = open()
-    await first.append([1, 2, 3].map((nth) => transfer({ at, nth })))
-    await first.close()
-    cpSync(dir, backup, { recursive: true })
-    clock.now += 100
-    const second = open()
-    const [lost] = await second.append([transfer({ at })])
-    expect(lost?.seq).toBe(100_000 + LOST_BOUND)
-    await second.close()
-    rmSync(dir, { recursive: true })
-    cpSync(backup, dir, { recursive: true })
-    clock.now += 1_000
-    const third = open()
-    onTestFinished(() => third.close())
-    const seqs = [3, 4, lost?.seq ?? 0, 1_099_999, 1_100_000]
-    expect([third.next, ...seqs.map((seq) => lostAfter(third.runs, seq))]).toEqual([1_100_000, null, 3, 3, 3, null])
-  })
-
   it('forgets runs that wrote nothing or are evicted, and goes on at its end if the clock is wrong', async () => {
     const [dir, clock] = [createOwnFolder(), { now: at }]
-    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => clock.now })
+    const open = () => openTapeIn(dir, { tapeRetentionMs: 3_600_000, now: () => clock.now })
     const runsIn = () => {
       const database = new DatabaseSync(join(dir, 'tape.sqlite'))
       const runs = database.prepare('SELECT first, previous_end FROM runs').all()
@@ -116,7 +93,7 @@ describe('the tape of one process', () => {
   it('reports an empty file, which begins a new epoch', async () => {
     const dir = createOwnFolder()
     const warnings: unknown[] = []
-    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, log: (...line) => warnings.push(line) })
+    const open = () => openTapeIn(dir, { log: (...line) => warnings.push(line) })
     await open().close()
     await open().close()
     expect(warnings).toEqual([])
@@ -127,7 +104,7 @@ describe('the tape of one process', () => {
 
   it('makes an epoch from any random number', async () => {
     for (const random of [() => 0, () => 1 - 2 ** -53]) {
-      const tape = openLocalTape({ ...unboundedOptions, dataDir: ':memory:', random })
+      const tape = openTapeIn(':memory:', { random })
       expect(tape.epoch).toMatch(/^[0-9a-z]{6}$/)
       await tape.close()
     }
@@ -194,7 +171,7 @@ describe('the index', () => {
   it('writes each full shelf once and deletes it once all its updates are evicted', async () => {
     const dir = createOwnFolder()
     let now = at
-    const open = () => openLocalTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => now })
+    const open = () => openTapeIn(dir, { tapeRetentionMs: 3_600_000, now: () => now })
     const tape = open()
     for (let nth = 0; nth < 5; nth += 1) await tape.append(manyTransfers(1_000))
     await tape.append([])
@@ -250,9 +227,9 @@ describe('the index', () => {
 /** A tape whose file refuses a statement, because a test cannot fill the disk on time. */
 function openRefusing(when: string, how = 'ABORT', options: { readonly tapeMaxMessages?: number } = {}) {
   const dir = createOwnFolder()
-  void openLocalTape({ ...unboundedOptions, dataDir: dir }).close()
+  void openTapeIn(dir).close()
   inDatabase(dir, `CREATE TRIGGER refusal BEFORE ${when} BEGIN SELECT RAISE(${how}, 'disk is full'); END`)
-  const tape = openLocalTape({ ...unboundedOptions, ...options, dataDir: dir })
+  const tape = openTapeIn(dir, options)
   onTestFinished(() => tape.close())
   return tape
 }
@@ -268,7 +245,7 @@ function inDatabase(dir: string, sql: string): void {
 function openErrorOf(dir: string): string {
   let tape: TestTape
   try {
-    tape = openLocalTape({ ...unboundedOptions, dataDir: dir })
+    tape = openTapeIn(dir)
   } catch (failure) {
     expect(failure).toBeInstanceOf(TapeError)
     const { message } = failure as TapeError
@@ -283,26 +260,13 @@ function openErrorOf(dir: string): string {
 describe('opening fails with one clear line', () => {
   it('when this process has the tape open', async () => {
     const dir = createOwnFolder()
-    const tape = openLocalTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openTapeIn(dir)
     expect(openErrorOf(dir)).toMatch(/in use by another stocktape/)
     await tape.append([transfer({ at })])
     await tape.close()
-    const next = openLocalTape({ ...unboundedOptions, dataDir: dir })
+    const next = openTapeIn(dir)
     expect(next.end()).toBe(1)
     await next.close()
-  })
-
-  it('when another process has the tape open', async () => {
-    const dir = createOwnFolder()
-    const tape = openLocalTape({ ...unboundedOptions, dataDir: dir })
-    const script = `
-      import { openLocalTape } from ${JSON.stringify(join(process.cwd(), 'test/support/local-tape.ts'))}
-      try { openLocalTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1, tapeMaxMessages: 1, now: Date.now, random: Math.random }) }
-      catch (failure) { process.stdout.write(failure.message) }
-    `
-    const output = execFileSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
-    expect(String(output)).toMatch(/in use by another stocktape/)
-    await tape.close()
   })
 
   const otherSchema = (version: number) => (file: string) => inDatabase(dirname(file), `PRAGMA user_version = ${version}`)
@@ -344,7 +308,7 @@ describe('opening fails with one clear line', () => {
     ],
   ])('%s', async (_, spoil, line) => {
     const dir = createOwnFolder()
-    const tape = openLocalTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openTapeIn(dir)
     await tape.append(
       Array.from({ length: 50 }, (_each, nth) => transfer({ at, nth })),
       new Notes().set(head, 1),
@@ -358,8 +322,8 @@ describe('opening fails with one clear line', () => {
 it('a copy that begins in the middle of another tape still knows its beginning after a restart', async () => {
   const dataDir = createOwnFolder()
   const origin = { epoch: 'k3f9a1', epochBeganAt: at, end: 7 }
-  await openLocalTape({ ...unboundedOptions, dataDir, origin }).close()
-  const again = openLocalTape({ ...unboundedOptions, dataDir })
+  await openTapeIn(dataDir, { origin }).close()
+  const again = openTapeIn(dataDir)
   expect([again.epoch, again.oldest(), again.end()]).toEqual(['k3f9a1', 7, 7])
   expect(again.oldestTime).toBeNull()
   const [first] = await again.append([transfer({ at }), transfer({ at: at + 1_000 })])
@@ -389,7 +353,7 @@ describe('an append that the disk refuses', () => {
 
 describe('a clock that is set back', () => {
   it('does not hide earlier updates from a search by time', async () => {
-    const tape = openLocalTape({ ...unboundedOptions, dataDir: ':memory:' })
+    const tape = openTapeIn(':memory:')
     await tape.append([transfer({ at: at + 5_000 })])
     await tape.append([transfer({ at })])
     await tape.append([transfer({ at: at + 2_000 })])
@@ -400,14 +364,7 @@ describe('a clock that is set back', () => {
 
 it('an update of a run whose clock was set to the right time is as old after a restart as it is', async () => {
   const [dir, clock] = [createOwnFolder(), { now: at, wall: at }]
-  const open = () =>
-    openLocalTape({
-      ...unboundedOptions,
-      dataDir: dir,
-      tapeRetentionMs: 3_600_000,
-      now: () => clock.now,
-      wallTime: () => clock.wall,
-    })
+  const open = () => openTapeIn(dir, { tapeRetentionMs: 3_600_000, now: () => clock.now, wallTime: () => clock.wall })
   const first = open()
   await first.append([transfer({ at: clock.wall })])
   clock.now += 60_000
@@ -426,7 +383,7 @@ it('an update of a run whose clock was set to the right time is as old after a r
 
 it('the first run of a tape that continues an epoch begins at the clock’s number, because others may have been given', async () => {
   const origin = { epoch: 'abc123', epochBeganAt: at - 5_000, end: 0 }
-  const tape = openLocalTape({ ...unboundedOptions, dataDir: ':memory:', now: () => at, origin })
+  const tape = openTapeIn(':memory:', { now: () => at, origin })
   const [entry] = await tape.append([transfer({ at })])
   expect(entry?.seq).toBeGreaterThanOrEqual(5_000_000)
 })

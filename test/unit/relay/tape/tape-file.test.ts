@@ -9,9 +9,9 @@ import { LOST_BOUND, lostAfter } from '../../../../src/relay/tape/runs.ts'
 import { type Entry, type HistoryFilter, TapeError } from '../../../../src/relay/tape/tape.ts'
 import { openTapeDatabase } from '../../../../src/relay/tape/tape-database.ts'
 import { TapeStore, type TapeStoreOptions } from '../../../../src/relay/tape/tape-store.ts'
-import { openLocalTape, type TestTape, withWriter } from '../../../support/local-tape.ts'
+import { type TestTape, withWriter } from '../../../support/local-tape.ts'
 import { batchesOf, TapeActions } from '../edge/arbitrary-tape.ts'
-import { createOwnFolder, unboundedOptions } from './test-tape.ts'
+import { createOwnFolder, openTapeIn, unboundedOptions } from './test-tape.ts'
 import { apple, navChange, otherLog, transfer } from './update-drafts.ts'
 
 const at = Date.parse('2026-11-20T12:00:00Z')
@@ -47,7 +47,7 @@ function openOnSmallDisk() {
     openCopy: () => {
       const copy = join(root, `copy-${Math.random()}`)
       cpSync(dir, copy, { recursive: true })
-      return openLocalTape({ ...unboundedOptions, dataDir: copy, now: () => clock.now })
+      return openTapeIn(copy, { now: () => clock.now })
     },
     // Below its size a file keeps the pages that it has.
     fill: () => allowPages(1),
@@ -190,7 +190,7 @@ describe('a tape whose disk is full', () => {
     await fc.assert(
       fc.asyncProperty(TapeActions, fc.array(fc.nat({ max: 20 }), { maxLength: 6 }), async (actions, changes) => {
         const disk = openOnSmallDisk()
-        const [tape, sound] = [disk.open(), openLocalTape({ ...unboundedOptions, dataDir: ':memory:', now: () => disk.clock.now })]
+        const [tape, sound] = [disk.open(), openTapeIn(':memory:', { now: () => disk.clock.now })]
         const filter: HistoryFilter = { tokens: new Set([apple]), types: new Set(['transfer', 'log']) }
         const range = { after: 0, before: Number.MAX_SAFE_INTEGER, limit: 10_000, order: 'desc' } as const
         const read = async (tape: TestTape) => ({

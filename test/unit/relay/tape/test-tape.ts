@@ -2,6 +2,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import type { TapeStoreOptions } from '../../../../src/relay/tape/tape-store.ts'
 import { openLocalTape, type TestTape } from '../../../support/local-tape.ts'
 import type { OpenTapeFixture } from './tape-contract.ts'
 
@@ -22,6 +23,10 @@ export const unboundedOptions = {
   now: () => NOON,
   random: () => 0.5,
 }
+
+/** The tape of a folder, for a relay that runs alone. */
+export const openTapeIn = (dataDir: string, options: Partial<TapeStoreOptions> = {}): TestTape =>
+  openLocalTape({ ...unboundedOptions, dataDir, ...options })
 
 /** A tape in its own folder, opened again as often as a test wants. */
 export async function openReopenable(
@@ -65,4 +70,4 @@ export async function openReopenable(
 
 /** An embedded tape in its own folder. */
 export const openTestTape: OpenTapeFixture = async (bounds = {}) =>
-  openReopenable((dataDir, now) => openLocalTape({ ...unboundedOptions, ...bounds, dataDir, now }))
+  openReopenable((dataDir, now) => openTapeIn(dataDir, { ...bounds, now }))

@@ -130,24 +130,4 @@ describe('a pool', () => {
   ] as const)('%s', (_, pool, poolTerms, judgement) => {
     expect(judgePool(pool, poolTerms)).toEqual(judgement)
   })
-
-  it('has a price only if it is ok, and a depth unless it is empty', () => {
-    const depths = fc.bigInt({ min: 0n, max: 10n ** 9n }).map((units) => ({ units, scale: 0 }))
-    const anyTerms = fc.record({
-      isToken0: fc.boolean(),
-      tokenDecimals: decimals,
-      currencyDecimals: decimals,
-      poolMinDepth: depths,
-    })
-    const pools = fc.record({ sqrtPriceX96: roots, liquidity: fc.oneof(liquidities, fc.constant(0n)) })
-    fc.assert(
-      fc.property(pools, anyTerms, (pool, terms) => {
-        const { state, price, depth } = judgePool(pool, terms)
-        expect(price !== null).toBe(state === 'ok')
-        expect(depth === null).toBe(state === 'empty')
-        if (state === 'ok') expect(unitsOf(depth ?? '0', 2)).toBeGreaterThanOrEqual(100n * terms.poolMinDepth.units)
-      }),
-      RUNS,
-    )
-  })
 })

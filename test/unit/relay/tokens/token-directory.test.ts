@@ -61,14 +61,6 @@ let nth = 0
 const delistedState = { state: 'delisted' } as const
 
 describe('two tokens', () => {
-  it('with the same symbol are ambiguous, and their addresses are suggested', () => {
-    const directory = new TokenDirectory([tokenOf(apple()), tokenOf(tesla({ symbol: 'AAPLc' }))])
-    for (const selector of ['AAPLc', 'aaplc', 'aapl', 'AAPLcc']) {
-      expect(directory.find(selector)).toEqual({ kind: 'ambiguous', suggest: [APPLE, TESLA] })
-    }
-    expect(symbolOf(directory, TESLA)).toBe('AAPLc')
-  })
-
   it('with the same ISIN are ambiguous, unless one is delisted', () => {
     const listed = tokenOf(apple({ symbol: 'AAPL' }))
     const other = tokenOf(tesla({ isin: 'us0378331005' }))
@@ -94,6 +86,7 @@ const tokenFrom = (text: string): Token => {
 const BOTH = 'ambiguous'
 
 it.each<[string, readonly string[], Readonly<Record<string, number | typeof BOTH>>]>([
+  ['are equal', ['ABCc', 'ABCc'], { 'ABCc abcc abc ABCcc': BOTH }],
   ['differ in case, by the exact case', ['Abc', 'ABC'], { Abc: 0, ABC: 1, abc: BOTH }],
   ['differ in case, by the exact case without the c', ['ABCc', 'abcc'], { ABC: 0, abc: 1, Abc: BOTH }],
   ['are with and without a c', ['ABC', 'ABCc'], { 'ABC abc': 0, 'ABCc abcc ABCC ABCcc': 1 }],

@@ -3,7 +3,6 @@ import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type Draft, type DraftOf, Update } from '../../../../../src/protocol/updates.ts'
 import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
 import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'
-import { type Log, parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { openMoment } from '../../../../../src/relay/ingest/batch-values.ts'
 import { makeFact, type Origin } from '../../../../../src/relay/ingest/facts/make-fact.ts'
 import { newMultiplierHistory } from '../../../../../src/relay/tokens/multiplier-history.ts'
@@ -11,6 +10,7 @@ import { addListReading, emptyNavHistory } from '../../../../../src/relay/tokens
 import type { Token } from '../../../../../src/relay/tokens/token.ts'
 import { alice, bob, keyOf, pendingLog, sealedLog, timestampOf, txHash, word } from '../../chain/node-json.ts'
 import { APPLE, listTime, NOON, tokenOf } from '../../tokens/stock-records.ts'
+import { readLog } from '../reducer-fixture.ts'
 
 const ZERO: Hex = `0x${'0'.repeat(40)}`
 const apple = APPLE as Hex
@@ -23,12 +23,6 @@ const origin: Origin & { readonly now: number } = {
   receivedAt: NOON - 7,
   now: NOON,
   chainTime: null,
-}
-
-const readLog = (nodeLog: Record<string, unknown>): Log => {
-  const [log] = parseLogs(nodeLog).logs
-  if (!log) throw new Error('no log')
-  return log
 }
 
 /** The draft of a log, checked against the contract. */

@@ -14,7 +14,7 @@ import { managerSwap, swap } from '../token-logs.ts'
 /** An ingest of one token with one pool. */
 
 export const USDC = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
-export const EURC = { symbol: 'EURC', address: '0x60a3e35cc302bfa44cb288bc5a4f316fdb1adb42', decimals: 6 } as const
+const EURC = { symbol: 'EURC', address: '0x60a3e35cc302bfa44cb288bc5a4f316fdb1adb42', decimals: 6 } as const
 export const POOL: Hex = `0x${'1'.repeat(40)}`
 export const pool: Pool = { token: APPLE as Hex, kind: 'uniswap_v3', id: POOL, manager: null, currency: USDC }
 

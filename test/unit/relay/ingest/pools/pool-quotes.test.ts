@@ -7,19 +7,12 @@ import type { PoolSetting } from '../../../../../src/relay/config/pool-settings.
 import { quoteNotes } from '../../../../../src/relay/notes/published-notes.ts'
 import { APPLE, apple, NOON } from '../../tokens/stock-records.ts'
 import { listEvent, openIngest, subscribedEvent } from '../reducer-fixture.ts'
+import { pool, reading, USDC } from './pool-fixture.ts'
 
-const USDC = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
-const pool: Pool = { token: APPLE, kind: 'uniswap_v3', id: `0x${'1'.repeat(40)}`, manager: null, currency: USDC }
 const second: Pool = { ...pool, kind: 'slipstream', id: `0x${'2'.repeat(40)}` }
 const block = { number: 100, hash: null, timestamp: NOON / 1_000 }
 
-/** The reading of a pool with this price, which stands after the currency in the pool. */
-const priced = (price: number, liquidity = 10n ** 16n): PoolReading => ({
-  kind: 'read',
-  sqrtPriceX96: BigInt(Math.round(Math.sqrt(100 / price) * 2 ** 40)) << 56n,
-  liquidity,
-  feeBps: '30',
-})
+const priced = (price: number, liquidity = 10n ** 16n): PoolReading => ({ ...reading(price), liquidity })
 const read = (...pools: readonly (readonly [Pool, PoolReading])[]): PoolsRead => ({ type: 'pools', block, pools: new Map(pools) })
 const oracle = (frozen: boolean | null) => ({ type: 'oracle', address: APPLE, frozen }) as const
 

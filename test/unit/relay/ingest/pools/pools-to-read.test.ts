@@ -6,7 +6,7 @@ import type { IngestEvent } from '../../../../../src/relay/ingest/fold-batch.ts'
 import { PoolsToRead } from '../../../../../src/relay/ingest/pools/pools-to-read.ts'
 import { openTestTape } from '../../tape/test-tape.ts'
 import { APPLE, apple, NOON, tesla } from '../../tokens/stock-records.ts'
-import { listEvent, openReducer, sealedEventOfLogs, subscribedEvent, transactionEvent } from '../reducer-fixture.ts'
+import { listEvent, openReducer, push, sealedEventOfLogs, subscribedEvent } from '../reducer-fixture.ts'
 import { swap as swapLog, transfer } from '../token-logs.ts'
 
 const word = (digit: string) => `0x${digit.repeat(64)}` as Hex
@@ -56,31 +56,24 @@ describe('the pools of listed tokens', () => {
     expect(await publish(listEvent(apple()))).toEqual(['all: uniswap_v3 of AAPLc,uniswap_v4 of AAPLc'])
   })
 
-  it('keep their token when its symbol passes to another', async () => {
-    const { publish } = await openPools()
-    await publish(...listing)
-    const swapped = [apple({ symbol: 'OLDc' }), tesla({ symbol: 'AAPLc' })]
-    expect(await publish(listEvent(...swapped))).toEqual(['all: uniswap_v3 of AAPLc,uniswap_v3 of TSLAc,uniswap_v4 of AAPLc'])
-  })
-
   it('are read when a movement of their token names them, or their manager, and when its block is settled', async () => {
     const { publish } = await openPools()
     await publish(...listing)
     const bought = swap(10, applePool.id, account('a'))
     const sold = swap(11, account('a'), managed.manager)
-    expect(await publish(transactionEvent([bought]))).toEqual(['uniswap_v3 of AAPLc'])
-    expect(await publish(transactionEvent([sold]))).toEqual(['uniswap_v4 of AAPLc'])
+    expect(await publish(push(bought))).toEqual(['uniswap_v3 of AAPLc'])
+    expect(await publish(push(sold))).toEqual(['uniswap_v4 of AAPLc'])
     expect(await publish(sealedEventOfLogs(10, [bought]))).toEqual(['uniswap_v3 of AAPLc'])
     expect(await publish(sealedEventOfLogs(11, [sold]))).toEqual(['uniswap_v4 of AAPLc'])
-    expect(await publish(transactionEvent([swap(12, account('a'), account('b'))]))).toEqual([])
-    expect(await publish(transactionEvent([swap(13, teslaPool.id, account('b'))]))).toEqual([])
+    expect(await publish(push(swap(12, account('a'), account('b'))))).toEqual([])
+    expect(await publish(push(swap(13, teslaPool.id, account('b'))))).toEqual([])
   })
 
   it('are read when the movement is retracted, also after a restart', async () => {
     const { publish, restart } = await openPools()
     await publish(...listing)
     const dropped = swap(10, applePool.id, account('a'))
-    await publish(transactionEvent([dropped]), transactionEvent([swap(11, applePool.id, account('b'))]))
+    await publish(push(dropped), push(swap(11, applePool.id, account('b'))))
     expect(new Set(await publish(sealedEventOfLogs(10, [])))).toEqual(new Set(['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']))
     const again = await restart()
     expect(new Set(await again.publish(sealedEventOfLogs(11, [])))).toEqual(new Set(['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']))
@@ -96,16 +89,8 @@ describe('the pools of listed tokens', () => {
     await publish(...listing, { type: 'pools', block: null, pools: new Map([[pool, reading]]) })
     await publish({ type: 'subscribed', filters: [{ addresses: [APPLE as Hex, pool.id] }] })
     const swapped = (sold: readonly [bigint, bigint]) => swapLog({ block: 10, index: 0, address: pool.id }, sold, 2n ** 96n)
-    expect(await publish(transactionEvent([swapped([1n, -1n])]))).toEqual([])
+    expect(await publish(push(swapped([1n, -1n])))).toEqual([])
     expect(await publish(sealedEventOfLogs(10, amounts.map(swapped), { addresses: [APPLE as Hex, pool.id] }))).toEqual(read)
-  })
-
-  it('are read at the settling of what the previous run published', async () => {
-    const { publish, restart } = await openPools()
-    await publish(...listing)
-    const bought = swap(10, applePool.id, account('a'))
-    await publish(transactionEvent([bought]))
-    expect(await (await restart()).publish(sealedEventOfLogs(10, [bought]))).toEqual(['uniswap_v3 of AAPLc'])
   })
 
   it('follow their symbol to another token once theirs is delisted', async () => {
@@ -136,6 +121,6 @@ describe('the pools of listed tokens', () => {
       ['pool_repeated', { token: APPLE, pool: `3000/60/${key.hooks}` }],
     ])
     const sold = swap(10, account('a'), managed.manager)
-    expect(await publish(transactionEvent([sold]))).toEqual(['uniswap_v4 of AAPLc'])
+    expect(await publish(push(sold))).toEqual(['uniswap_v4 of AAPLc'])
   })
 })

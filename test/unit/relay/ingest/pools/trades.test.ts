@@ -1,10 +1,10 @@
-import { toEventSelector } from 'viem/utils'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
+import { MANAGER_SWAP_TOPIC } from '../../../../../src/relay/chain/logs/event-decoder.ts'
 import type { Log } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { blockHash, keyOf } from '../../chain/node-json.ts'
 import { APPLE } from '../../tokens/stock-records.ts'
-import { listEvent, logAt, play, sealedEvent, sealedEventOfLogs, transactionEvent } from '../reducer-fixture.ts'
+import { play, push, sealedEvent, sealedEventOfLogs } from '../reducer-fixture.ts'
 import { transfer } from '../token-logs.ts'
 import { bought, everything, openFollowed, POOL, pushed, read, reading, refused, USDC } from './pool-fixture.ts'
 
@@ -25,32 +25,11 @@ describe('a trade', () => {
     })
   })
 
-  it('is sealed with the logs of its token, in log order', async () => {
-    const ingest = await openFollowed()
-    const logs = [bought({ block: 101, index: 0 }), logAt({ block: 101, index: 1 }), bought({ block: 101, index: 2 }, 490)]
-    await play(ingest, [
-      [transactionEvent(logs), 'buy 1.5 at 324.90438933 preconfirmed, transfer, buy 1.5 at 326.66666667 preconfirmed'],
-      [sealedEventOfLogs(101, logs, { addresses: everything }), 'seal trade+transfer+trade'],
-      [sealedEventOfLogs(101, logs, { addresses: everything }), ''],
-    ])
-  })
-
   it('is late if it was never pushed, and alone it gives its token a seal', async () => {
     const ingest = await openFollowed()
     const late = bought({ block: 101 }, 487.5, 325)
     const told = await ingest.publish(sealedEventOfLogs(101, [late], { addresses: everything }))
     expect(told).toEqual(['buy 1.5 at 325 sealed late', 'quote 325.0 in 101', 'seal trade'])
-  })
-
-  it('is sealed with the logs of its token even if this was delisted meanwhile', async () => {
-    const ingest = await openFollowed()
-    const logs = [bought({ block: 101, index: 0 }), logAt({ block: 101, index: 1 })]
-    await play(ingest, [
-      [transactionEvent(logs.slice(0, 1)), 'buy 1.5 at 324.90438933 preconfirmed'],
-      [listEvent(), 'token, dropped from 101 delisted'],
-      [sealedEventOfLogs(101, logs, { addresses: everything }), 'transfer, seal trade+transfer'],
-      [sealedEventOfLogs(102, [logAt({ block: 102 })], { addresses: everything }), ''],
-    ])
   })
 
   it('is retracted if its block lacks it, but only if the logs of its pool were read', async () => {
@@ -62,46 +41,14 @@ describe('a trade', () => {
     ])
   })
 
-  it('is retracted by a reorg, and again sealed in the block that has it', async () => {
-    const ingest = await openFollowed()
-    await play(ingest, [
-      [pushed({ block: 101 }), 'buy 1.5 at 324.90438933 preconfirmed'],
-      [sealedEventOfLogs(101, [bought({ block: 101 })], { addresses: everything }), 'seal trade'],
-      [{ type: 'reorg', from: 101 }, ''],
-      [sealedEventOfLogs(101, [], { addresses: everything, hash: blockHash(7) }), 'retract trade reorg'],
-    ])
-  })
-
-  it('is amended if its pool had another price, even for the same amounts', async () => {
-    const ingest = await openFollowed()
-    await play(ingest, [
-      [pushed({ block: 101 }), 'buy 1.5 at 324.90438933 preconfirmed'],
-      [
-        sealedEventOfLogs(101, [bought({ block: 101 }, undefined, 330)], { addresses: everything }),
-        'amend pool_price, quote 330.0 in 101, seal trade',
-      ],
-    ])
-  })
-
-  it('is amended if its transaction swaps another amount, and not if it repeats', async () => {
-    const ingest = await openFollowed()
-    await play(ingest, [
+  it.each<[string, readonly [dollars: number | undefined, price: number], string]>([
+    ['another price, even for the same amounts', [undefined, 330], 'amend pool_price, quote 330.0 in 101, seal trade'],
+    ['another amount', [480, 320], 'amend currency_amount,price,pool_price,basis_bps, quote 320.0 in 101, seal trade'],
+  ])('is amended if its swap has %s, and not if it repeats', async (_, sale, told) => {
+    await play(await openFollowed(), [
       [pushed({ block: 101 }), 'buy 1.5 at 324.90438933 preconfirmed'],
       [pushed({ block: 101 }), ''],
-      [
-        sealedEventOfLogs(101, [bought({ block: 101 }, 480, 320)], { addresses: everything }),
-        'amend currency_amount,price,pool_price,basis_bps, quote 320.0 in 101, seal trade',
-      ],
-    ])
-  })
-
-  it('survives a restart, and is settled once', async () => {
-    const ingest = await openFollowed()
-    await play(ingest, [
-      [pushed({ block: 101 }), 'buy 1.5 at 324.90438933 preconfirmed'],
-      'crash',
-      [pushed({ block: 101 }), ''],
-      [sealedEventOfLogs(101, [bought({ block: 101 })], { addresses: everything }), 'seal trade'],
+      [sealedEventOfLogs(101, [bought({ block: 101 }, ...sale)], { addresses: everything }), told],
     ])
   })
 
@@ -117,22 +64,24 @@ describe('a trade', () => {
     ])
   })
 
-  it('is not made of another event of the pool, nor of a swap of another layout', async () => {
+  it('is not made of another event of the pool, nor of a swap of another layout, nor of one as a manager emits it', async () => {
     const ingest = await openFollowed()
-    const [minted, cut] = [bought({ block: 101 }), bought({ block: 101, index: 1 })]
-    const logs = [
+    const [minted, cut, managed] = [0, 1, 2].map((index) => bought({ block: 101, index })) as [Log, Log, Log]
+    const words = [1n, 1n, 2n ** 96n, 1n, 1n, 1n].map((value) => value.toString(16).padStart(64, '0'))
+    const logs: readonly Log[] = [
       { ...minted, topics: [blockHash(1), ...minted.topics.slice(1)] },
       { ...cut, data: cut.data.slice(0, -64) as Hex },
+      { ...managed, topics: [MANAGER_SWAP_TOPIC, blockHash(3), ...managed.topics.slice(1, 2)], data: `0x${words.join('')}` },
     ]
-    expect(await ingest.publish(transactionEvent(logs))).toEqual([])
-    expect(ingest.counts).toEqual({ repeated: 0, unlisted: 0, unreadable: 1 })
+    expect(await ingest.publish(push(...logs))).toEqual([])
+    expect(ingest.counts).toEqual({ repeated: 0, unlisted: 0, unreadable: 2 })
   })
 
   it('leaves no quote if a later one of its block did, until that one is retracted', async () => {
     const ingest = await openFollowed()
     const [early, late] = [bought({ block: 101, index: 5 }, 480, 320), bought({ block: 101, index: 20 }, 495, 330)]
     await play(ingest, [
-      [transactionEvent([late]), 'buy 1.5 at 330 preconfirmed, quote 330.0 in 101'],
+      [push(late), 'buy 1.5 at 330 preconfirmed, quote 330.0 in 101'],
       [sealedEventOfLogs(101, [early, late], { addresses: everything }), 'buy 1.5 at 320 sealed late, seal trade+trade'],
       [{ type: 'reorg', from: 101 }, ''],
       [sealedEventOfLogs(101, [early], { addresses: everything, hash: blockHash(7) }), 'retract trade reorg, seal trade'],
@@ -149,19 +98,6 @@ describe('a trade', () => {
       [read({ kind: 'unreadable', reason: 'no answer' }), 'quote null in 100'],
     ])
   })
-
-  it('is not made of a swap of a pool manager that the pool emits', async () => {
-    const ingest = await openFollowed()
-    const [, sender = ''] = bought({ block: 101 }).topics
-    const words = [1n, 1n, 2n ** 96n, 1n, 1n, 1n].map((value) => value.toString(16).padStart(64, '0'))
-    const topics = [
-      toEventSelector('Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)'),
-      blockHash(3),
-      sender as Hex,
-    ] as const
-    expect(await ingest.publish(transactionEvent([{ ...bought({ block: 101 }), topics, data: `0x${words.join('')}` }]))).toEqual([])
-    expect(ingest.counts).toEqual({ repeated: 0, unlisted: 0, unreadable: 1 })
-  })
 })
 
 describe('the last trade', () => {
@@ -174,7 +110,7 @@ describe('the last trade', () => {
 
   it('is sealed with its block, and again with the block that replaces it', async () => {
     const ingest = await openFollowed()
-    await ingest.publish(transactionEvent([first]))
+    await ingest.publish(push(first))
     expect(lastOf(ingest)).toBe('150000000 preconfirmed in 101 null')
     await ingest.publish(sealedEventOfLogs(101, [first], { addresses: everything }))
     expect(lastOf(ingest)).toBe(sealedFirst)
@@ -193,7 +129,7 @@ describe('the last trade', () => {
     ],
   ])('is the one before if it is %s', async (_, logs, told) => {
     const ingest = await openFollowed()
-    await ingest.publish(transactionEvent([first]))
+    await ingest.publish(push(first))
     await ingest.publish(sealedEventOfLogs(101, [first], { addresses: everything }))
     await ingest.publish(pushed({ block: 102, index: 3 }))
     await ingest.publish(sealedEventOfLogs(102, logs, { addresses: everything }))
@@ -202,7 +138,7 @@ describe('the last trade', () => {
 
   it('may be a transfer before its block is sealed', async () => {
     const ingest = await openFollowed()
-    await ingest.publish(transactionEvent([transfer({ block: 101, index: 0 }, 7n)]))
+    await ingest.publish(push(transfer({ block: 101, index: 0 }, 7n)))
     await ingest.publish(sealedEventOfLogs(101, [first], { addresses: everything }))
     expect(lastOf(ingest)).toBe(sealedFirst)
   })
