@@ -55,31 +55,19 @@ describe('a line in JSON', () => {
       clock.now = at
       for (const kind of kinds) log(kind)
     }
-    expect(lines.map((line) => JSON.parse(line)).map(({ kind, more_since_last }) => [kind, more_since_last])).toEqual(
-      [
-        ...[
-          ['nats_lost'],
-          ['link_down'],
-          ['nats_back'],
-          ['nats_lost'],
-          ['nats_back'],
-          ['nats_lost'],
-          ['link_down', 1],
-          ['nats_back'],
-        ],
-      ].map(([kind, more]) => [kind, more]),
-    )
+    const written = lines.map((line) => JSON.parse(line)).map(({ kind, more_since_last = 0 }) => `${kind} ${more_since_last}`)
+    expect(written).toEqual([
+      ...['nats_lost 0', 'link_down 0', 'nats_back 0', 'nats_lost 0', 'nats_back 0'],
+      ...['nats_lost 0', 'link_down 1', 'nats_back 0'],
+    ])
   })
 
   it('that a condition repeats is written for each endpoint, stage and subscription', () => {
-    const lines: string[] = []
-    const log = openLog({ level: 'info', format: 'json', now: () => 0, write: (line) => lines.push(line) })
+    const { log, lines } = open()
     const details = [
-      ...[
-        { endpoint: 'a', error: 'busy' },
-        { endpoint: 'a', error: 'unreachable' },
-        { endpoint: 'b', error: 'busy' },
-      ],
+      { endpoint: 'a', error: 'busy' },
+      { endpoint: 'a', error: 'unreachable' },
+      { endpoint: 'b', error: 'busy' },
       { endpoint: 'a', error: 'busy', reason: 'another' },
     ]
     for (const detail of details) log('upstream_failed', detail)

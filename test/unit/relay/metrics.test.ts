@@ -1,37 +1,22 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Update } from '../../../src/protocol/updates.ts'
 import { mergeMetrics, openMetrics } from '../../../src/relay/metrics.ts'
 
-describe('a gauge that is measured', () => {
-  it('has no series before something measures it, then the value at each reading', async () => {
-    const metrics = openMetrics()
-    const seriesOf = async () => (await metrics.text()).match(/^stocktape_tape_rows.*$/gm)
-    expect(await seriesOf()).toBeNull()
-    let rows = 7
-    metrics.tapeRows.measureBy(() => rows)
-    expect(await seriesOf()).toEqual(['stocktape_tape_rows 7'])
-    rows = 8
-    expect(await seriesOf()).toEqual(['stocktape_tape_rows 8'])
-  })
-
-  it('drops a series that is no longer measured', async () => {
-    const metrics = openMetrics()
-    let symbol = 'AAPLc'
-    metrics.navAge.measureBy(() => [[{ symbol }, 3]])
-    await metrics.text()
-    symbol = 'TSLAc'
-    expect((await metrics.text()).match(/^stocktape_nav_age_seconds.*$/gm)).toEqual(['stocktape_nav_age_seconds{symbol="TSLAc"} 3'])
-  })
+it('a gauge has the series that something measures, each with its value at the reading', async () => {
+  const metrics = openMetrics()
+  const seriesOf = async () => (await metrics.text()).match(/^stocktape_nav_age_seconds.*$/gm)
+  expect(await seriesOf()).toBeNull()
+  let [symbol, age] = ['AAPLc', 3]
+  metrics.navAge.measureBy(() => [[{ symbol }, age]])
+  expect(await seriesOf()).toEqual(['stocktape_nav_age_seconds{symbol="AAPLc"} 3'])
+  ;[symbol, age] = ['TSLAc', 4]
+  expect(await seriesOf()).toEqual(['stocktape_nav_age_seconds{symbol="TSLAc"} 4'])
 })
 
 it('movements of the first 500 tokens are counted by symbol, and those of the others together', async () => {
   const metrics = openMetrics()
-  const movements = Array.from({ length: 503 }, (_, token) => ({
-    type: 'mint',
-    symbol: `T${token}`,
-    key: 'k',
-    reference_value: '1.50',
-  }))
+  const movement = { type: 'mint', key: 'k', reference_value: '1.50' }
+  const movements = Array.from({ length: 503 }, (_, token) => ({ ...movement, symbol: `T${token}` }))
   metrics.countPublished([...movements, ...movements].map((update) => ({ update: update as Update })))
   const lines = (await metrics.text()).match(/^stocktape_movement_value_usd_total\{.*$/gm) ?? []
   expect(lines).toHaveLength(501)
@@ -44,14 +29,8 @@ it('movements of the first 500 tokens are counted by symbol, and those of the ot
 it('trades are counted by the kind of their venue, with the amount of the currency', async () => {
   const metrics = openMetrics()
   const venue = { kind: 'slipstream', currency: { symbol: 'USDC' } }
-  const trades = ['buy', 'sell', null].map((side) => ({
-    type: 'trade',
-    symbol: 'AAPLc',
-    key: 'k',
-    side,
-    currency_amount: '2.5',
-    venue,
-  }))
+  const trade = { type: 'trade', symbol: 'AAPLc', key: 'k', currency_amount: '2.5', venue }
+  const trades = ['buy', 'sell', null].map((side) => ({ ...trade, side }))
   metrics.countPublished(trades.map((update) => ({ update: update as Update })))
   expect((await metrics.text()).match(/^stocktape_trade.*$/gm)).toEqual([
     'stocktape_trades_total{symbol="AAPLc",venue="slipstream",side="buy"} 1',

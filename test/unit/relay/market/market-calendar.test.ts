@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MarketCalendar, openCalendar } from '../../../../src/relay/market/market-calendar.ts'
+import { MarketCalendar, namesByDate, openCalendar } from '../../../../src/relay/market/market-calendar.ts'
+import { xnysDays } from '../../../../src/relay/market/xnys-days.ts'
 
 const VALID_FROM = '2000-01-01T01:00:00.000Z'
 const VALID_TO = '2029-01-01T01:00:00.000Z'
@@ -8,48 +9,29 @@ const VALID_TO = '2029-01-01T01:00:00.000Z'
 const secondsOf = (text: string): number => Date.parse(text) / 1_000
 const sessionAt = (text: string) => new MarketCalendar().sessionAt(secondsOf(text))
 
+// The state of every day is compared with QuantLib in e2e/slow/market-calendar.test.ts.
 describe('a session', () => {
   it.each([
-    // An ordinary day in winter, which is five hours behind UTC: each change, to the second.
+    // Each change is to the second.
     ['2026-11-24T00:59:59Z', 'post', '2026-11-23T21:00', '2026-11-24T01:00', null],
     ['2026-11-24T01:00:00Z', 'overnight', '2026-11-24T01:00', '2026-11-24T09:00', null],
     ['2026-11-24T09:00:00Z', 'pre', '2026-11-24T09:00', '2026-11-24T14:30', null],
-    ['2026-11-24T14:30:00Z', 'open', '2026-11-24T14:30', '2026-11-24T21:00', null],
-    ['2026-11-24T21:00:00Z', 'post', '2026-11-24T21:00', '2026-11-25T01:00', null],
     // Thanksgiving 2026: closed in full, then a night, a morning and an early close that joins the weekend.
-    ['2026-11-26T00:59:59Z', 'post', '2026-11-25T21:00', '2026-11-26T01:00', null],
     ['2026-11-26T01:00:00Z', 'closed', '2026-11-26T01:00', '2026-11-27T01:00', 'Thanksgiving Day'],
-    ['2026-11-27T01:00:00Z', 'overnight', '2026-11-27T01:00', '2026-11-27T09:00', null],
-    ['2026-11-27T09:00:00Z', 'pre', '2026-11-27T09:00', '2026-11-27T14:30', null],
     ['2026-11-27T17:59:59Z', 'open', '2026-11-27T14:30', '2026-11-27T18:00', null],
     ['2026-11-27T18:00:00Z', 'closed', '2026-11-27T18:00', '2026-11-30T01:00', 'Day after Thanksgiving'],
-    ['2026-11-30T01:00:00Z', 'overnight', '2026-11-30T01:00', '2026-11-30T09:00', null],
     // An early close, a holiday and a weekend in one stretch: the first of them is the reason, asked at any time of it.
-    ['2026-12-24T17:59:59Z', 'open', '2026-12-24T14:30', '2026-12-24T18:00', null],
     ['2026-12-24T18:00:00Z', 'closed', '2026-12-24T18:00', '2026-12-28T01:00', 'Christmas Eve'],
     ['2026-12-25T12:00:00Z', 'closed', '2026-12-24T18:00', '2026-12-28T01:00', 'Christmas Eve'],
     // An early close in the middle of a week, before its holiday.
     ['2024-07-03T17:00:00Z', 'closed', '2024-07-03T17:00', '2024-07-05T00:00', 'Day before Independence Day'],
-    ['2002-07-03T17:00:00Z', 'open', '2002-07-03T13:30', '2002-07-03T20:00', null],
-    ['2002-07-05T17:00:00Z', 'closed', '2002-07-05T17:00', '2002-07-08T00:00', 'Day after Independence Day'],
     // An ordinary weekend has no reason.
-    ['2026-11-20T21:00:00Z', 'post', '2026-11-20T21:00', '2026-11-21T01:00', null],
     ['2026-11-21T01:00:00Z', 'closed', '2026-11-21T01:00', '2026-11-23T01:00', null],
     // A Monday's holiday lengthens the weekend before it.
     ['2026-09-05T12:00:00Z', 'closed', '2026-09-05T00:00', '2026-09-08T00:00', 'Labor Day'],
-    ['2026-09-07T15:00:00Z', 'closed', '2026-09-05T00:00', '2026-09-08T00:00', 'Labor Day'],
-    // A Friday's holiday, observed for a Saturday: no early close on the Thursday.
-    ['2026-07-02T20:00:00Z', 'post', '2026-07-02T20:00', '2026-07-03T00:00', null],
-    ['2026-07-03T15:00:00Z', 'closed', '2026-07-03T00:00', '2026-07-06T00:00', 'Independence Day'],
-    // A New Year's Day on a Saturday is not observed.
-    ['2021-12-31T20:59:59Z', 'open', '2021-12-31T14:30', '2021-12-31T21:00', null],
     // Clocks forward on a Sunday: the weekend has 47 hours. Clocks back: 49.
     ['2026-03-07T12:00:00Z', 'closed', '2026-03-07T01:00', '2026-03-09T00:00', null],
-    ['2026-03-09T00:00:00Z', 'overnight', '2026-03-09T00:00', '2026-03-09T08:00', null],
     ['2026-10-31T12:00:00Z', 'closed', '2026-10-31T00:00', '2026-11-02T01:00', null],
-    ['2026-11-02T01:00:00Z', 'overnight', '2026-11-02T01:00', '2026-11-02T09:00', null],
-    // Before 2007 the clocks were changed on other days.
-    ['2006-04-01T12:00:00Z', 'closed', '2006-04-01T01:00', '2006-04-03T00:00', null],
     // Several holidays and a weekend in one stretch.
     ['2001-09-11T12:00:00Z', 'closed', '2001-09-11T00:00', '2001-09-17T00:00', 'September 11 attacks'],
     ['2006-12-31T12:00:00Z', 'closed', '2006-12-30T01:00', '2007-01-03T01:00', "New Year's Day"],
@@ -73,15 +55,8 @@ describe('a session', () => {
   })
 
   it.each(['2000-01-01T00:59:59Z', '1970-01-01T00:00:00Z', VALID_TO, '2040-06-03T15:00:00Z'])('at %s is unknown', (time) => {
-    expect(sessionAt(time)).toEqual({
-      market: 'XNYS',
-      state: 'unknown',
-      started_at: null,
-      ends_at: null,
-      closed_at: null,
-      reason: null,
-      valid_to: VALID_TO,
-    })
+    const nothing = { started_at: null, ends_at: null, closed_at: null, reason: null }
+    expect(sessionAt(time)).toEqual({ market: 'XNYS', state: 'unknown', ...nothing, valid_to: VALID_TO })
   })
 })
 
@@ -122,4 +97,14 @@ describe('a calendar', () => {
       { numRuns: 300 },
     )
   })
+})
+
+it('the table of days has each day once, in order under its name, between the first and the last', () => {
+  for (const days of [xnysDays.holidays, xnysDays.earlyCloses]) {
+    const lists = Object.values(days).map((dates) => dates.split(/\s+/))
+    expect(lists).toEqual(lists.map((dates) => dates.toSorted()))
+    const all = [...namesByDate(days).keys()].sort()
+    expect(all).toEqual(lists.flat().sort())
+    expect([xnysDays.first < (all[0] ?? ''), xnysDays.last > (all.at(-1) ?? '')]).toEqual([true, true])
+  }
 })

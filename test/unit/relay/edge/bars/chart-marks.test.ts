@@ -70,53 +70,35 @@ async function marksOf(messages: readonly Draft[], query = `${range}&resolution=
 }
 
 describe('the marks of a chart', () => {
-  it.each<[what: string, message: Draft, mark: readonly unknown[]]>([
+  const at = { time: DAY + 60 }
+  const announced = `Multiplier announced: 2, before 1, from ${timeOf(DAY + HOUR)}`
+  const cancelled = `Announced multiplier cancelled, from ${timeOf(DAY + HOUR)}`
+  const inEffect = 'Multiplier in effect: 2, before 1'
+  const takingEffect = multiplier({ time: DAY + HOUR + 3 }, 'effective', 'clock', DAY + HOUR)
+  const paused = 'Paused: TRANSFER, MINT'
+
+  it.each<[what: string, message: Draft, at: number, label: string, color: string, text: string]>([
+    ['an announced multiplier', multiplier(at, 'scheduled', 'log', DAY + HOUR), 60, 'M', 'blue', announced],
+    ['a multiplier that takes effect', takingEffect, HOUR, 'M', 'green', inEffect],
+    ['a multiplier that takes effect at once', multiplier(at, 'effective', 'log', null), 60, 'M', 'green', inEffect],
+    ['a cancelled multiplier', multiplier(at, 'cancelled', 'list', DAY + HOUR), 60, 'M', 'red', cancelled],
+    ['a pause', pause(at), 60, 'P', 'red', paused],
+    ['its end', pause(at, 'unpaused', ['BURN']), 60, 'P', 'green', 'Unpaused: TRANSFER, MINT; still paused: BURN'],
+    ['a frozen NAV', navAt(at, true, false), 60, 'F', 'red', 'NAV frozen at 100 USD'],
+    ['a NAV that is frozen from the start', navAt(at, true, 'none'), 60, 'F', 'red', 'NAV frozen at 100 USD'],
+    ['the end of it', navAt(at, false, true), 60, 'F', 'green', 'NAV no longer frozen at 100 USD'],
+    ['an announcement', action(at, 'Split\n2:1'), 60, 'A', 'blue', 'Announcement: Split 2:1'],
     [
-      'an announced multiplier',
-      multiplier({ time: DAY + 60 }, 'scheduled', 'log', DAY + HOUR),
-      [60, 'M', 'blue', `Multiplier announced: 2, before 1, from ${timeOf(DAY + HOUR)}`],
+      'markup as text',
+      action(at, '<img src=x onerror=alert(1)>\u202e'),
+      60,
+      'A',
+      'blue',
+      'Announcement: ‹img src=x onerror=alert(1)›\ufffd',
     ],
-    [
-      'a multiplier that takes effect',
-      multiplier({ time: DAY + HOUR + 3 }, 'effective', 'clock', DAY + HOUR),
-      [HOUR, 'M', 'green', 'Multiplier in effect: 2, before 1'],
-    ],
-    [
-      'a multiplier that takes effect at once',
-      multiplier({ time: DAY + 60 }, 'effective', 'log', null),
-      [60, 'M', 'green', 'Multiplier in effect: 2, before 1'],
-    ],
-    [
-      'a cancelled multiplier',
-      multiplier({ time: DAY + 60 }, 'cancelled', 'list', DAY + HOUR),
-      [60, 'M', 'red', `Announced multiplier cancelled, from ${timeOf(DAY + HOUR)}`],
-    ],
-    ['a pause', pause({ time: DAY + 60 }), [60, 'P', 'red', 'Paused: TRANSFER, MINT']],
-    [
-      'the end of a pause',
-      pause({ time: DAY + 60 }, 'unpaused', ['BURN']),
-      [60, 'P', 'green', 'Unpaused: TRANSFER, MINT; still paused: BURN'],
-    ],
-    ['a frozen NAV', navAt({ time: DAY + 60 }, true, false), [60, 'F', 'red', 'NAV frozen at 100 USD']],
-    ['a NAV that is frozen from the start', navAt({ time: DAY + 60 }, true, 'none'), [60, 'F', 'red', 'NAV frozen at 100 USD']],
-    ['the end of it', navAt({ time: DAY + 60 }, false, true), [60, 'F', 'green', 'NAV no longer frozen at 100 USD']],
-    ['an announcement', action({ time: DAY + 60 }, 'Split\n2:1'), [60, 'A', 'blue', 'Announcement: Split 2:1']],
-    [
-      'an announcement with markup, as text',
-      action({ time: DAY + 60 }, '<img src=x onerror=alert(1)>\u202e'),
-      [60, 'A', 'blue', 'Announcement: ‹img src=x onerror=alert(1)›\ufffd'],
-    ],
-    [
-      'a fact of a clock that was an hour late',
-      pause({ time: DAY + 60, writtenAt: DAY - 3_540 }),
-      [60, 'P', 'red', expect.anything()],
-    ],
-    [
-      'a fact whose block was read late',
-      pause({ time: DAY + 60, writtenAt: DAY + 2 * 86_400 + 99 }),
-      [60, 'P', 'red', expect.anything()],
-    ],
-  ])('show %s', async (_, message, mark) => {
+    ['a fact of a clock that was an hour late', pause({ ...at, writtenAt: DAY - 3_540 }), 60, 'P', 'red', paused],
+    ['a fact whose block was read late', pause({ ...at, writtenAt: DAY + 2 * 86_400 + 99 }), 60, 'P', 'red', paused],
+  ])('show %s', async (_, message, ...mark) => {
     expect(await marksOf([message])).toEqual([mark])
   })
 

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { Refusal } from '../../../../../src/protocol/refusal.ts'
 import type { Draft } from '../../../../../src/protocol/updates.ts'
 import { readFact } from '../../../../../src/relay/edge/history/fact-life.ts'
 import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
 import { headNote } from '../../../../../src/relay/notes/published-notes.ts'
-import { Notes } from '../../../../../src/relay/tape/notes.ts'
 import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 import { amendOf, pauseAt, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
@@ -40,19 +38,10 @@ describe('the updates of one fact', () => {
       [sealOf([published, other]), sealOf([], 7, 0, tesla)],
       [sealOf([other], 8)],
     ]
-    const { key, seqs } = await factAfter(batches)
-    expect(key).toBe(published.key)
-    expect(seqs).toEqual([1, 3, 4])
-  })
-
-  it('are found by a hash in capitals too', async () => {
+    // A hash may be in capitals.
     const upper = published.key.replace(/0x[0-9a-f]+/, (hash) => `0x${hash.slice(2).toUpperCase()}`)
-    expect((await factAfter([[published]], upper)).key).toBe(published.key)
-  })
-
-  it('are the seals that list it, for a log folded into another', async () => {
-    const { seqs, stage } = await factAfter([[published], [sealOf([published, foldedPosition])]], foldedKey)
-    expect([seqs, stage]).toEqual([[2], 'sealed'])
+    for (const asked of [published.key, upper])
+      expect(await factAfter(batches, asked)).toMatchObject({ key: published.key, seqs: [1, 3, 4] })
   })
 })
 
@@ -102,7 +91,9 @@ describe('the stage of one fact', () => {
   })
 
   it('of a folded log ends with the block that held it', async () => {
-    const batches = [[published], [sealOf([published, foldedPosition])], [sealOf([published], 7, 1)]]
+    const held = [[published], [sealOf([published, foldedPosition])]]
+    expect(await factAfter(held, foldedKey)).toMatchObject({ stage: 'sealed', seqs: [2] })
+    const batches = [...held, [sealOf([published], 7, 1)]]
     expect(await factAfter(batches, foldedKey)).toMatchObject({ stage: 'retracted', seqs: [2] })
     const resealed = sealOf([published, foldedPosition], 7, 2)
     expect(await stageAfter([...batches, [resealed]], foldedKey)).toBe('sealed')
@@ -116,43 +107,25 @@ describe('the stage of one fact', () => {
   })
 })
 
-describe('a fact of which eviction by count left only an amend', () => {
+it('a fact of which eviction by count left only an amend is sealed, though the amend is preconfirmed', async () => {
   const later = [4, 5, 6, 7, 8, 9].map((index) => transferAt({ index }))
   const batches = [[published], [amendOf(published, published)], [sealOf([published])], later]
-
-  it('is sealed, though the amend is preconfirmed', async () => {
-    expect(await factAfter(batches, published.key, { finalized: 7 })).toMatchObject({ stage: 'finalized', seqs: [1] })
-  })
-
-  it('is preconfirmed as long as its key is open, because its publication is kept', async () => {
-    const { tape } = openTestEdge({ bound: 7 })
-    for (const batch of [[published], [amendOf(published, published)], later]) await tape.append(batch, new Notes(), 0)
-    expect(readFact(published.key, { tape, current: new CurrentState(tape.notes) })).toMatchObject({ stage: 'preconfirmed' })
-  })
+  expect(await factAfter(batches, published.key, { finalized: 7 })).toMatchObject({ stage: 'finalized', seqs: [1] })
 })
 
 describe('a fact that cannot be read', () => {
-  const refusalOf = async (key: string): Promise<Refusal> => {
-    const failure = await factAfter([[published]], key).catch((error: unknown) => error)
-    if (failure instanceof Refusal) return failure
-    throw new Error('it was not refused')
-  }
-
   it.each([
     ...['', '7', 'k3f9a1.7', '7-0xab-1', `${published.key}-1`],
     ...[published.key.replace('7-', '07-'), published.key.replace('0x', '')],
   ])('is refused with the format of a key: %s', async (key) => {
-    const { code, message, details } = await refusalOf(key)
-    expect([code, details]).toEqual([400, { parameter: 'key' }])
-    expect(message).toContain('<block number>-<transaction hash>-<log index>')
+    const message = expect.stringContaining('<block number>-<transaction hash>-<log index>')
+    await expect(factAfter([[published]], key)).rejects.toMatchObject({ code: 400, details: { parameter: 'key' }, message })
   })
 
   it('is unknown when it was never published, and the refusal explains folded logs', async () => {
     for (const key of [other.key, foldedKey]) {
-      const { code, reason, message } = await refusalOf(key)
-      expect([code, reason]).toEqual([404, 'unknown_key'])
-      expect(message).toContain(key)
-      expect(message).toContain('seal')
+      const message = expect.stringMatching(new RegExp(`${key}.*seal`))
+      await expect(factAfter([[published]], key)).rejects.toMatchObject({ code: 404, reason: 'unknown_key', message })
     }
   })
 })

@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { constants, gunzipSync } from 'node:zlib'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openExport } from '../../../../../src/relay/edge/history/history-export.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
 import type { EdgeContext } from '../../../../../src/relay/edge/live/edge-context.ts'
-import type { Tape } from '../../../../../src/relay/tape/tape.ts'
 import type { TestTape } from '../../../../support/local-tape.ts'
 import { token } from '../../tape/update-drafts.ts'
 import { openEdge } from '../edge-fixture.ts'
@@ -20,11 +20,9 @@ const MEGABYTE = 1_000_000
 const LINE_REST_BYTES = 10_000
 
 /** A server of exports over a tape that the test writes; `answers` are its responses in order of their start. */
-async function openExportServer(wrapTape?: (tape: TestTape) => TestTape) {
-  const innerEdge = openEdge()
-  await innerEdge.tape.append([], tokenNotes)
-  const outerEdge = wrapTape ? openEdge({ existingTape: wrapTape(innerEdge.tape) }) : innerEdge
-  const { context: edge, clock, hub, clients, beat, tape } = outerEdge
+async function openExportServer() {
+  const { context: edge, clock, hub, clients, beat, tape, close } = openEdge()
+  await tape.append([], tokenNotes)
   const answers: ServerResponse[] = []
   const warnings: unknown[] = []
   const context: EdgeContext = {
@@ -46,20 +44,16 @@ async function openExportServer(wrapTape?: (tape: TestTape) => TestTape) {
   onTestFinished(async () => {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
-    for (const edge of new Set([outerEdge, innerEdge])) await edge.close()
+    await close()
   })
   const { port } = server.address() as AddressInfo
   /** Sends a request; the test reads the response. */
-  const openRequest = (query = '', from = 'here', encoding = 'identity') =>
-    new Promise<IncomingMessage>((resolve, reject) => {
-      const outgoingRequest = request(
-        { port, host: '127.0.0.1', path: `/?${query}`, headers: { from, 'accept-encoding': encoding } },
-        resolve,
-      )
-      outgoingRequest.on('error', reject)
-      outgoingRequest.end()
-      onTestFinished(() => void outgoingRequest.destroy())
-    })
+  const openRequest = async (query = '', from = 'here', encoding = 'identity') => {
+    const asking = request({ port, host: '127.0.0.1', path: `/?${query}`, headers: { from, 'accept-encoding': encoding } }).end()
+    onTestFinished(() => void asking.destroy())
+    const [answer] = (await once(asking, 'response')) as [IncomingMessage]
+    return answer
+  }
   return { tape, clock, hub, clients, beat, answers, warnings, port, openRequest }
 }
 
@@ -68,6 +62,16 @@ async function openLongExport(textOf = () => 'x'.repeat(MEGABYTE)) {
   const opened = await openExportServer()
   for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await opened.tape.append([{ ...token({ at }), token: { text: textOf() } }])
   return opened
+}
+
+/** A long export to a reader that does not read yet. All buffers on the way are full. */
+async function openBlockedExport(textOf?: () => string, encoding?: string) {
+  const opened = await openLongExport(textOf)
+  const answer = await opened.openRequest('', 'here', encoding)
+  const [outgoing] = opened.answers
+  if (!outgoing) throw new Error('no answer has begun')
+  await waitUntil(() => outgoing.writableNeedDrain)
+  return { ...opened, answer, outgoing }
 }
 
 /** Reads the response, and whether it ended properly. */
@@ -125,11 +129,8 @@ describe('a history export', () => {
   })
 
   it('is cut off when its reader takes nothing for a minute, not when it takes a little', async () => {
-    const { openRequest, answers, clock, beat } = await openLongExport()
-    const answer = await openRequest()
-    const [outgoing] = answers
-    const taken = () => (outgoing?.socket?.bytesWritten ?? 0) - (outgoing?.writableLength ?? 0)
-    await waitUntil(() => outgoing?.writableNeedDrain === true)
+    const { answer, outgoing, clock, beat } = await openBlockedExport()
+    const taken = () => (outgoing.socket?.bytesWritten ?? 0) - outgoing.writableLength
     for (let minute = 0; minute < 3; minute += 1) {
       await beat()
       const before = taken()
@@ -138,25 +139,23 @@ describe('a history export', () => {
         answer.read()
         await new Promise((resolve) => setImmediate(resolve))
       }
-      await waitUntil(() => outgoing?.writableNeedDrain === true)
+      await waitUntil(() => outgoing.writableNeedDrain)
       clock.now += 55_000
     }
     await beat()
-    expect(outgoing?.destroyed).toBe(false)
+    expect(outgoing.destroyed).toBe(false)
     // A read that was under way may take some more bytes.
     for (let minute = 0; minute < 3; minute += 1) {
       await new Promise((resolve) => setImmediate(resolve))
       clock.now += 60_000
       await beat()
     }
-    expect(outgoing?.destroyed).toBe(true)
+    expect(outgoing.destroyed).toBe(true)
     expect((await readAll(answer)).complete).toBe(false)
   })
 
   it('counts the lines that its reader has not taken when it is cut', async () => {
-    const { openRequest, answers, clients } = await openLongExport()
-    await openRequest()
-    await waitUntil(() => answers[0]?.writableNeedDrain === true)
+    const { clients } = await openBlockedExport()
     clients.drain()
     const sent = clients.measureSent().get('ndjson')
     expect(sent?.bytes).toBeGreaterThan(0)
@@ -200,36 +199,21 @@ describe('a history export', () => {
   })
 
   it('stops when its reader is gone', async () => {
-    const { openRequest, answers, clients } = await openLongExport()
-    const answer = await openRequest()
-    const [outgoing] = answers
-    await waitUntil(() => outgoing?.writableNeedDrain === true)
+    const { openRequest, answer, outgoing, clients } = await openBlockedExport()
     answer.destroy()
-    await waitUntil(() => outgoing?.destroyed === true && clients.count(['ndjson']) === 0)
+    await waitUntil(() => outgoing.destroyed && clients.count(['ndjson']) === 0)
     // Its replay slot is free again.
     const others = await Promise.all([openRequest('limit=3'), openRequest('limit=3')])
     expect((await Promise.all(others.map(readAll))).map(({ complete }) => complete)).toEqual([true, true])
   })
 
   it('is cut off and logged when a read fails', async () => {
-    let reads = 0
-    const failing = (read: Tape['read']): Tape['read'] => {
-      return (filter, range) => {
-        reads += 1
-        if (reads > 2) throw new Error('the disk is gone')
-        return read(filter, range)
-      }
+    const { tape, openRequest, warnings } = await openExportServer()
+    const read = tape.read.bind(tape)
+    const failing = () => {
+      throw new Error('the disk is gone')
     }
-    const { tape, openRequest, warnings } = await openExportServer(
-      (innerEdge) =>
-        new Proxy(innerEdge, {
-          get: (_, name: keyof TestTape) => {
-            if (name === 'read') return failing((filter, range) => innerEdge.read(filter, range))
-            const part = innerEdge[name]
-            return typeof part === 'function' ? part.bind(innerEdge) : part
-          },
-        }),
-    )
+    vi.spyOn(tape, 'read').mockImplementation(failing).mockImplementationOnce(read).mockImplementationOnce(read)
     await tape.append(Array.from({ length: 450 }, (_, index) => transferAt({ index })))
     const { text, complete } = await readAll(await openRequest())
     expect(complete).toBe(false)
@@ -238,9 +222,7 @@ describe('a history export', () => {
   })
 
   it('is cut off and not logged when eviction is faster than its reader', async () => {
-    const { tape, clock, openRequest, answers, warnings } = await openLongExport()
-    const answer = await openRequest()
-    await waitUntil(() => answers[0]?.writableNeedDrain === true)
+    const { tape, clock, answer, warnings } = await openBlockedExport()
     // The next append evicts what is too old.
     clock.now += 60_001
     await tape.append([{ ...transferAt({ index: 1 }), time: new Date(clock.now).toISOString() }])
@@ -251,10 +233,8 @@ describe('a history export', () => {
   })
 
   it.each(['identity', 'gzip'])('that is cut ends at a whole line for a reader that still reads, in %s', async (encoding) => {
-    const { openRequest, hub, answers } = await openLongExport(randomText)
-    const answer = await openRequest('', 'here', encoding)
+    const { hub, answer } = await openBlockedExport(randomText, encoding)
     expect(answer.headers['content-encoding']).toBe(encoding === 'gzip' ? 'gzip' : undefined)
-    await waitUntil(() => answers[0]?.writableNeedDrain === true)
     hub.drain()
     const parts: Buffer[] = []
     answer.on('data', (part: Buffer) => parts.push(part))

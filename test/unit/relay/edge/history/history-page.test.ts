@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { Refusal } from '../../../../../src/protocol/refusal.ts'
 import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
 import type { TestTape } from '../../../../support/local-tape.ts'
 import { tesla, token } from '../../tape/update-drafts.ts'
@@ -11,7 +10,7 @@ import {
   ArbitrarySelection as Selections,
   TapeActions,
 } from '../arbitrary-tape.ts'
-import { openEdge, openTestEdge, withEdge } from '../edge-fixture.ts'
+import { type openEdge, openTestEdge, withEdge } from '../edge-fixture.ts'
 import { approvalAt, at, sealOf, transferAt } from '../fact-drafts.ts'
 import { idOf, openNamedEdge, parametersOf, type QueryParameters, queryAt, readPageOf, tokenNotes } from './history-fixture.ts'
 
@@ -48,9 +47,8 @@ const Limits = fc.oneof(fc.integer({ min: 1, max: 7 }), fc.constant(1_000))
 describe('pages of history', () => {
   it('form the stream together, for any limit, order, view and selection, while others are written', async () => {
     await fc.assert(
-      fc.asyncProperty(TapeActions, Selections, Limits, fc.nat(), async (actions, selected, limit, at) => {
-        const edge = openEdge()
-        try {
+      fc.asyncProperty(TapeActions, Selections, Limits, fc.nat(), (actions, selected, limit, at) =>
+        withEdge(async (edge) => {
           await edge.tape.append([], tokenNotes)
           const batches = [...batchesOf(actions)]
           // In one run of four nothing is written meanwhile.
@@ -66,10 +64,8 @@ describe('pages of history', () => {
           const descending = await pagesOf(edge.tape, { ...parameters, order: 'desc' }, write)
           expect(descending.flat()).toEqual(known.toReversed())
           for (const page of [...ascending, ...descending]) expect(page.length).toBeLessThanOrEqual(limit)
-        } finally {
-          await edge.close()
-        }
-      }),
+        }),
+      ),
       { numRuns: 300 },
     )
   })
@@ -95,13 +91,6 @@ describe('pages of history', () => {
   })
 })
 
-/** The refusal of a request. */
-async function refusalOf(tape: TestTape, parameters: QueryParameters): Promise<Pick<Refusal, 'code' | 'message' | 'details'>> {
-  const failure = await pageOf(tape, parameters).catch((error: unknown) => error)
-  if (!(failure instanceof Refusal)) throw new Error('it was not refused')
-  return failure
-}
-
 /** Appends transfers in batches of 500. */
 async function appendTransfers(tape: TestTape, count: number): Promise<void> {
   for (let from = 0; from < count; from += 500)
@@ -124,34 +113,29 @@ describe('a page', () => {
     const { tape } = await openNamedEdge()
     await tape.append([transferAt({ index: 1 }), transferAt({ index: 2 }), transferAt({ index: 3 })])
     const [first, second, third] = [1, 2, 3].map((seq) => `${tape.epoch}.${seq}`)
-    const idsOf = async (parameters: QueryParameters) => (await pageOf(tape, parameters)).texts.map(idOf)
-    expect(await idsOf({ order: 'desc' })).toEqual([third, second, first])
     expect(await pageOf(tape, { order: 'desc', limit: 2 })).toMatchObject({ next: second })
     expect(await pageOf(tape, { order: 'desc', limit: 2, before: second ?? '' })).toMatchObject({ next: null })
     expect(await pageOf(tape, { limit: 3 })).toMatchObject({ next: null })
     expect(await pageOf(tape, { after: third ?? '' })).toEqual({ texts: [], next: null })
     expect(await pageOf(tape, { after: `${tape.epoch}.99`, order: 'desc' })).toEqual({ texts: [], next: null })
-    expect(await idsOf({ before: `${tape.epoch}.99` })).toEqual([first, second, third])
-    expect(await idsOf({ after: third ?? '', before: first ?? '' })).toEqual([])
+    expect((await pageOf(tape, { before: `${tape.epoch}.99` })).texts.map(idOf)).toEqual([first, second, third])
   })
 
-  it('is empty and has a cursor when a long scan found nothing', async () => {
+  it('is empty and has a cursor when a long scan found nothing, which other busy tokens and types do not lengthen', async () => {
     const { tape } = await openNamedEdge()
+    const [first] = await tape.append([transferAt({ index: 0, address: tesla })])
+    const [firstApproval] = await tape.append([approvalAt({ index: 0 })])
     await appendTransfers(tape, 25_000)
     const [found] = await tape.append([transferAt({ index: 0 }, { reference_value: '9000000.00' })])
+    const [last] = await tape.append([transferAt({ index: 1, address: tesla })])
+    const [lastApproval] = await tape.append([approvalAt({ index: 1 })])
     for (const order of ['asc', 'desc'] as const) {
       const pages = await pagesOf(tape, { min_value: 1_000_000, types: 'transfer', order })
       expect(pages.length).toBeGreaterThan(2)
       expect(pages.flat()).toEqual([found?.text])
     }
-  })
-
-  it('of one token skips the updates of busy other tokens without empty pages', async () => {
-    const { tape } = await openNamedEdge()
-    const [first] = await tape.append([transferAt({ index: 0, address: tesla })])
-    await appendTransfers(tape, 25_000)
-    const [last] = await tape.append([transferAt({ index: 1, address: tesla })])
     expect(await pagesOf(tape, { symbols: 'TSLAc' })).toEqual([[first?.text, last?.text]])
+    expect(await pagesOf(tape, { types: 'approval' })).toEqual([[firstApproval?.text, lastApproval?.text]])
   })
 
   it('stops when its text is large, and the next page continues', async () => {
@@ -164,17 +148,16 @@ describe('a page', () => {
   })
 })
 
-describe('a request that cannot be answered', () => {
-  it('is one with unknown symbols only, not one with some known', async () => {
+describe('a request', () => {
+  it('with unknown symbols is answered if some are known', async () => {
     const { tape } = await openNamedEdge()
-    expect(await refusalOf(tape, { symbols: 'TSLX' })).toMatchObject({ code: 404, details: { suggest: ['TSLAc'] } })
+    await expect(pageOf(tape, { symbols: 'TSLX' })).rejects.toMatchObject({ code: 404, details: { suggest: ['TSLAc'] } })
     const [, tesla1] = await tape.append([transferAt({ index: 1 }), transferAt({ index: 1, address: tesla })])
     expect((await pageOf(tape, { symbols: 'TSLX,tsla' })).texts).toEqual([tesla1?.text])
   })
 
-  it('is any request before the first list', async () => {
-    const { tape } = openTestEdge()
-    expect(await refusalOf(tape, {})).toMatchObject({ code: 503, reason: 'no_list' })
+  it('before the first list is refused', async () => {
+    await expect(pageOf(openTestEdge().tape, {})).rejects.toMatchObject({ code: 503, reason: 'no_list' })
   })
 })
 
@@ -205,7 +188,7 @@ describe('a long read', () => {
     expect(await turnsDuring(Promise.all([read(), read(), read()]))).toBeGreaterThan(2.5 * alone)
   })
 
-  it('of seals counts every key that it looks up as work', async () => {
+  it('counts every key of a seal that it looks up as work, not the time, and pauses after each 200', async () => {
     const { tape } = await openNamedEdge()
     for (let block = 0; block < 25; block += 1) {
       const facts = Array.from({ length: 250 }, (_, index) => transferAt({ block, index }))
@@ -214,13 +197,9 @@ describe('a long read', () => {
     const parameters = { types: 'transfer', min_value: 1_000_000 }
     // The updates alone would fit on two.
     expect(await pagesOf(tape, parameters)).toHaveLength(4)
-  })
-
-  it('pauses by the number of the keys that it looks up, not by a clock', async () => {
-    const { tape } = await openNamedEdge()
-    const facts = Array.from({ length: 3_000 }, (_, index) => transferAt({ index }))
-    await tape.append([...facts, sealOf(facts)])
-    const query = await queryAt(at, tape, { types: 'transfer', min_value: 1_000_000, after: `${tape.epoch}.3000` })
+    const facts = Array.from({ length: 3_000 }, (_, index) => transferAt({ block: 25, index }))
+    const { seq } = (await tape.append([...facts, sealOf(facts, 25)])).at(-1) ?? { seq: 0 }
+    const query = await queryAt(at, tape, { ...parameters, after: `${tape.epoch}.${seq - 1}` })
     const pause = vi.fn(async () => {})
     await readPageOf(tape, query, { pause })
     // After each 200 keys, and after the page.

@@ -27,33 +27,23 @@ async function openTape() {
 }
 
 describe('a range by time', () => {
+  const sealed = ['6.1', '6.2', '6.3', '6']
   it.each<[string, QueryParameters, readonly string[]]>([
     ['everything', {}, ['1', '2', '3', '4', '5', '6']],
     ['since now', { since: 'now' }, []],
     ['since a time, inclusive', { since: timeOf(4) }, ['4', '5', '6']],
     ['until a time, exclusive', { until: timeOf(4) }, ['1', '2', '3']],
-    ['between two times', { since: timeOf(2), until: timeOf(5) }, ['2', '3', '4']],
     ['empty between equal times', { since: timeOf(2), until: timeOf(2) }, []],
     ['empty until a time before the tape', { until: timeOf(-60) }, []],
     ['the last two and a half seconds', { since: '2500ms' }, ['4', '5', '6']],
-    ['all but the last two and a half seconds', { until: '2500ms' }, ['1', '2', '3']],
-    ['between two durations', { since: '5s', until: '2s' }, ['2', '3', '4']],
+    ['between two durations', { since: '5500ms', until: '2500ms' }, ['1', '2', '3']],
+    ['until a seal was written, in the sealed view', { stage: 'sealed', until: timeOf(6) }, []],
+    ['since a seal, with older publications, in the sealed view', { stage: 'sealed', since: timeOf(6) }, sealed],
+    ['until after a seal, in the sealed view', { stage: 'sealed', since: '5s', until: '100ms' }, sealed],
   ])('is %s, in either order', async (_, parameters, positions) => {
     const { positionsOf } = await openTape()
     expect(await positionsOf(parameters)).toEqual(positions)
     expect(await positionsOf({ ...parameters, order: 'desc' })).toEqual(positions)
-  })
-
-  it.each<[string, QueryParameters, readonly string[]]>([
-    ['until its seal was written', { until: timeOf(6) }, []],
-    ['since its seal, with older publications', { since: timeOf(6) }, ['6.1', '6.2', '6.3', '6']],
-    ['since before its seal', { since: timeOf(4.5) }, ['6.1', '6.2', '6.3', '6']],
-    ['until after its seal', { since: '5s', until: '100ms' }, ['6.1', '6.2', '6.3', '6']],
-  ])('is in the sealed view %s', async (_, parameters, positions) => {
-    const { positionsOf } = await openTape()
-    const stage = { stage: 'sealed', ...parameters }
-    expect(await positionsOf(stage)).toEqual(positions)
-    expect(await positionsOf({ ...stage, order: 'desc' })).toEqual(positions)
   })
 
   it('can be bounded by positions, both exclusive, in both views', async () => {
@@ -117,10 +107,8 @@ describe('a range by time', () => {
 describe('a range that cannot be read', () => {
   it.each<[QueryParameters, number, string]>([
     [{ since: 'yesterday' }, 400, 'since'],
-    [{ since: '' }, 400, 'since'],
     [{ since: '2026-02-30T00:00:00Z' }, 400, 'since'],
     [{ until: '2026-11-20' }, 400, 'until'],
-    [{ until: '-5m' }, 400, 'until'],
     [{ since: 'yesterday', after: 'k.1' }, 400, 'since'],
     [{ since: 'zzzzz9.7' }, 410, 'since'],
     [{ until: 'zzzzz9.7.2' }, 410, 'until'],
@@ -130,7 +118,6 @@ describe('a range that cannot be read', () => {
     [{ order: 'newest' }, 400, 'order'],
     [{ format: 'csv' }, 400, 'format'],
     [{ after: 'yesterday' }, 400, 'after'],
-    [{ after: '' }, 400, 'after'],
     [{ before: 'k.-1' }, 400, 'before'],
     [{ after: 'zzzzz9.7' }, 410, 'after'],
     [{ before: 'zzzzz9.999' }, 410, 'before'],

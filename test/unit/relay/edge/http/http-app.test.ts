@@ -41,11 +41,6 @@ describe('the routes', () => {
     },
   )
 
-  it('of the table that no part serves are unknown paths', async () => {
-    expect((await fetchFrom(openTestApp([]), 'GET', '/rpc')).status).toBe(404)
-    expect((await fetchFrom(openTestApp([]), 'POST', '/rpc')).status).toBe(404)
-  })
-
   it('that fail are answered with 500 without the cause, which is logged', async () => {
     const warnings: unknown[] = []
     const context = { current: {}, log: (...warning: unknown[]) => warnings.push(warning) }

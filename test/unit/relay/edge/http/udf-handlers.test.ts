@@ -104,15 +104,6 @@ describe('a chart', () => {
     expect((await fetch('config?key=right')).status).toBe(200)
   })
 
-  it('may be on a page of any origin', async () => {
-    const { fetch } = await openCharts({})
-    for (const path of ['config', 'time', 'symbols?symbol=NOPE'])
-      expect((await fetch(path, { headers: { origin: 'https://a.example' } })).headers.get('access-control-allow-origin')).toBe('*')
-    const headers = { origin: 'https://a.example', 'access-control-request-method': 'GET' }
-    const preflight = await fetch('history', { method: 'OPTIONS', headers })
-    expect(preflight.headers.get('access-control-allow-methods')).toContain('GET')
-  })
-
   it('waits for the list', async () => {
     const { ask, fetch } = await openCharts({ tokens: [] })
     expect(await ask('symbols?symbol=AAPLc')).toMatchObject({ status: 503, answer: { reason: 'no_list' } })

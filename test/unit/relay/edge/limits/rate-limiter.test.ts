@@ -54,6 +54,13 @@ describe('a batch', () => {
   })
 })
 
+it('an address loses no calls when the clock is set back', () => {
+  const rates = new RateLimiter({ perSecond: 50, atOnce: 100 })
+  expect(countAllowed(rates, 100, 1_000)).toBe(100)
+  expect(countAllowed(rates, 100, 500)).toBe(0)
+  expect(countAllowed(rates, 100, 600)).toBe(5)
+})
+
 it('forgets the address that was idle longest, and no active one', () => {
   const rates = new RateLimiter({ perSecond: 1, atOnce: 100 })
   expect(countAllowed(rates, 100, 0, 'eth_getBalance', 'silent')).toBe(100)

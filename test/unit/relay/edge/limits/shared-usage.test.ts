@@ -17,7 +17,7 @@ function openUsages() {
   return { folder, usages: usages as [SharedUsage, SharedUsage, SharedUsage] }
 }
 
-describe('limits that several processes share', () => {
+describe('the counts that several processes share', () => {
   it('bound the connections of an address and of all, until one of them leaves', () => {
     const [, ...workers] = openUsages().usages
     const [one, other] = workers.map((sharedUsage) => openClients({ maxClients: 3, maxClientsPerAddress: 2, sharedUsage }))

@@ -96,6 +96,7 @@ it('selections that differ in any option have different keys, and equal ones the
   for (const options of selections) expect(optionsKey(structuredClone(options))).toBe(optionsKey(options))
 })
 
+// That it may change its selection is in match.test.ts.
 describe('a live listener', () => {
   it('receives exactly what its selection matches, in order, beside any other listeners, slow ones too', () => {
     fc.assert(
@@ -123,29 +124,5 @@ describe('a live listener', () => {
       }),
       { numRuns: 200 },
     )
-  })
-
-  it('can change its selection and disconnect at any time', () => {
-    const audiences = new Audiences(isHeld)
-    const [first, second] = [
-      new RecordingListener(new Set(), {}, 'ndjson', false),
-      new RecordingListener(null, {}, 'ndjson', false),
-    ]
-    for (const { listener } of [first, second]) audiences.assign(listener)
-    const deliver = (seq: number) => {
-      const frames = [frameOf(seq, 'nav', addresses[0] ?? '0x', 0)]
-      audiences.deliver(frames, frames, backlogs)
-    }
-    deliver(1)
-    first.listener.selection = { ...first.listener.selection, tokens: new Set(addresses.slice(0, 1)) }
-    audiences.assign(first.listener)
-    deliver(2)
-    audiences.remove(second.listener)
-    deliver(3)
-    expect([first, second].map(({ text }) => text.match(/k\.\d/g))).toEqual([
-      ['k.2', 'k.3'],
-      ['k.1', 'k.2'],
-    ])
-    expect(audiences.listenerCount).toBe(1)
   })
 })

@@ -41,11 +41,15 @@ async function queryFromLink(
   return { url, query, selection }
 }
 
+/** As many symbols as a selection may name. */
+const many = (symbolOf: (nth: number) => string) => Array.from({ length: SYMBOLS_BOUND }, (_, nth) => symbolOf(nth))
+/** An odd symbol, and so many others that a link with their addresses would be too long. */
+const beside = (odd: string) => [odd, ...Array.from({ length: 120 }, (_, nth) => `S${nth}c`)]
+
 describe('the backfill link', () => {
   it.each<[string, readonly string[] | null, Partial<SelectionOptions>]>([
-    ['one token', ['AAPLc'], {}],
     ['all types', ['AAPLc'], { types: updateTypes }],
-    ['some types', null, { types: ['transfer', 'nav'] }],
+    ['some types of all tokens', null, { types: ['transfer', 'nav'] }],
     ['the sealed view', ['AAPLc', 'TSLAc'], { stage: 'sealed' }],
     [
       'filters',
@@ -62,42 +66,25 @@ describe('the backfill link', () => {
   it('covers the skipped range and no more', async () => {
     expect((await queryFromLink(null)).query).toMatchObject({ after: { seq: 7, n: null }, before: { seq: 91, n: null } })
     const within = { seq: 7, n: 3 }
-    // What the sealed view emits before the next seal comes live.
+    // The next seal is live, and so is everything that the sealed view emits before it.
     expect((await queryFromLink(null, { stage: 'sealed' }, within)).query).toMatchObject({
       after: within,
       before: { seq: 91, n: 1 },
     })
   })
 
-  it('is a path that a server accepts, with the maximum number of tokens', async () => {
-    const many = Array.from({ length: SYMBOLS_BOUND }, (_, nth) => `S${nth}c`)
-    const { url, query, selection } = await queryFromLink(many)
-    expect(url).toMatch(/^\/v1\/events\?[\w.,=&*-]+$/)
+  it.each<readonly [what: string, symbols: readonly string[], pattern: RegExp]>([
+    ['the maximum number of tokens', many((nth) => `S${nth}c`), /^\/v1\/events\?[\w.,=&*-]+$/],
+    ...['é', 'ß&', '#+', '100%', "it's?"].map((odd) => [`symbols such as ${odd}0`, many((nth) => odd + nth), /^\S+$/] as const),
+    // The address of a token stands for a symbol that would not find it.
+    ...['*', ' S0c', 'S\u00a0', '\ud800', '\u0000', 'A,B', addressOf(3), 'isin:S0c'].map(
+      (odd) => [`the symbol ${JSON.stringify(odd)} among others`, beside(odd), new RegExp(addressOf(0))] as const,
+    ),
+    ['a symbol of several tokens', beside('A,1').map((symbol, nth) => (nth > 0 && nth < 20 ? 'SAMEc' : symbol)), /S119c/],
+  ])('is a path that a server accepts, with %s', async (_, symbols, pattern) => {
+    const { url, query, selection } = await queryFromLink(symbols)
+    expect(url).toMatch(pattern)
     expect(url.length).toBeLessThan(HEADERS_BOUND_BYTES - HEADERS_OF_A_CLIENT_BYTES)
     expect(query.selection.tokens).toEqual(selection.tokens)
-  })
-
-  it.each(['é', 'ß&', '#+', '100%', "it's?"])('is short enough for symbols such as %j', async (odd) => {
-    const many = Array.from({ length: SYMBOLS_BOUND }, (_, nth) => `${odd}${nth}`)
-    const { url, query, selection } = await queryFromLink(many)
-    expect(url.length).toBeLessThan(HEADERS_BOUND_BYTES - HEADERS_OF_A_CLIENT_BYTES)
-    expect(query.selection.tokens).toEqual(selection.tokens)
-  })
-
-  it.each(['*', ' S0c', 'S\u00a0', '\ud800', '\u0000', 'A,B', addressOf(3), 'isin:S0c'])(
-    'uses the address of a token with the symbol %j',
-    async (odd) => {
-      const many = [odd, ...Array.from({ length: 120 }, (_, nth) => `S${nth}c`)]
-      const { url, query, selection } = await queryFromLink(many)
-      expect(query.selection.tokens).toEqual(selection.tokens)
-      expect(url).toContain(addressOf(0))
-    },
-  )
-
-  it('uses the address of a token that its symbol would not find', async () => {
-    const many = Array.from({ length: 120 }, (_, nth) => (nth < 20 ? 'SAMEc' : nth < 40 ? `A,${nth}` : `S${nth}c`))
-    const { query, selection, url } = await queryFromLink(many)
-    expect(query.selection.tokens).toEqual(selection.tokens)
-    expect(url).toContain('S119c')
   })
 })

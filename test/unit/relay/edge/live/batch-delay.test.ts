@@ -1,15 +1,11 @@
 import { expect, it } from 'vitest'
 import { BatchDelay } from '../../../../../src/relay/edge/live/batch-delay.ts'
 
-it('is zero when a round is cheap', () => {
+it('is a quarter of the time of a round, at most its bound, and zero when a round is cheap', () => {
   const delay = new BatchDelay(30)
   expect(delay.delayMs(0)).toBe(0)
   delay.recordRound(0, 1.5)
   expect(delay.delayMs(1.5)).toBe(0)
-})
-
-it('is a quarter of the time of a round, at most its bound', () => {
-  const delay = new BatchDelay(30)
   delay.recordRound(1_000, 1_020)
   expect(delay.delayMs(1_020)).toBe(5)
   delay.recordRound(1_020, 1_520)

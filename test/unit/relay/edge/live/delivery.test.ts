@@ -162,28 +162,19 @@ const logOf = (chars: number, address: Hex): Draft => ({
   data: `0x${'0'.repeat(chars - SHORTEST_LINE)}`,
 })
 
-/** Messages of a burst, and the writes in which each listener gets it. */
-const writesOfBursts = [
-  [100, 400, { 1: 1, 20: 1, 200: 1, 2000: 3 }],
-  [100, 1_000, { 1: 1, 20: 1, 200: 1, 2000: 7 }],
-  [100, 2_000, { 1: 1, 20: 1, 200: 2, 2000: 13 }],
-  [10_000, 400, { 1: 1, 20: 1, 200: 1, 2000: 9 }],
-  [10_000, 1_000, { 1: 1, 20: 1, 200: 3, 2000: 22 }],
-  [10_000, 2_000, { 1: 1, 20: 1, 200: 5, 2000: 44 }],
-] as const
-
 describe('a burst', () => {
-  it.each(writesOfBursts)(
-    'reaches each of %i listeners in as few writes as the loop allows, with messages of %i bytes',
-    async (listeners, chars, writes) => {
-      const send = openBusyEdge(listeners, [null])
-      for (const [messages, expected] of Object.entries(writes)) {
-        const received = await send(Array.from({ length: Number(messages) }, () => logOf(chars, apple)))
-        expect({ messages, writes: received.writes }).toEqual({ messages, writes: expected })
-        expect(received.bytes / Number(messages)).toBeCloseTo(chars, -2)
-      }
-    },
-  )
+  it.each([
+    [100, 2_000, { 1: 1, 20: 1, 200: 2, 2000: 13 }],
+    [10_000, 2_000, { 1: 1, 20: 1, 200: 5, 2000: 44 }],
+  ])('reaches each of %i listeners in as few writes as the loop allows, with messages of %i bytes', async (...row) => {
+    const [listeners, chars, writes] = row
+    const send = openBusyEdge(listeners, [null])
+    for (const [messages, expected] of Object.entries(writes)) {
+      const received = await send(Array.from({ length: Number(messages) }, () => logOf(chars, apple)))
+      expect({ messages, writes: received.writes }).toEqual({ messages, writes: expected })
+      expect(received.bytes / Number(messages)).toBeCloseTo(chars, -2)
+    }
+  })
 
   it('of many tokens is one write to listeners that selected few of them', async () => {
     const tokens = Array.from({ length: 50 }, (_, index): Hex => `0x${String(index).padStart(40, '0')}`)

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { openReadiness } from '../../../../../src/relay/edge/live/readiness.ts'
 import { newestSettledNote, statusNote } from '../../../../../src/relay/notes/published-notes.ts'
 import { Notes } from '../../../../../src/relay/tape/notes.ts'
@@ -15,34 +15,28 @@ function openTestReadiness(isWrongChain = false) {
   return { tape, clock, readiness }
 }
 
-describe('a relay whose source is behind', () => {
-  it.each([
-    [10_000, 60_000, []],
-    [10_001, 60_000, [CANNOT_READ]],
-    [60_000, 11_000, [CANNOT_READ]],
-    [60_000, 10_000, []],
-  ])('for %i ms, and whose newest settled block is %i ms old, is unready because of %j', async (ms, ageMs, reasons) => {
-    const { tape, clock, readiness } = openTestReadiness()
-    const draft = { ...statusDraft({ at: clock.now }), reason: 'behind' as const }
-    const timestamp = (clock.now + ms - ageMs) / 1_000
-    await tape.append([draft], new Notes().set(statusNote, draft).set(newestSettledNote, { number: 97, timestamp }))
-    clock.now += ms
-    expect(readiness.reasons().filter((reason) => !reason.includes('list'))).toEqual(reasons)
-  })
-})
-
-it.each([
-  [{ source: 'pendingLogs', reason: 'stale_head' }, "the chain's head does not move"],
-  [{ source: 'down', reason: 'unreachable' }, 'the upstream is down'],
-] as const)('a relay whose status is %o is unready until that ends', async (status, reason) => {
+const behind = { reason: 'behind' } as const
+it.each<[status: Partial<ReturnType<typeof statusDraft>>, ms: number, ageMs: number, reasons: readonly string[]]>([
+  [behind, 10_000, 60_000, []],
+  [behind, 10_001, 60_000, [CANNOT_READ]],
+  [behind, 60_000, 11_000, [CANNOT_READ]],
+  [behind, 60_000, 10_000, []],
+  [{ source: 'pendingLogs', reason: 'stale_head' }, 0, 0, ["the chain's head does not move"]],
+  [{ source: 'down', reason: 'unreachable' }, 0, 0, ['the upstream is down']],
+])('a relay of status %o for %i ms, whose newest settled block is %i ms old, is unready because of %j', async (...row) => {
+  const [status, ms, ageMs, reasons] = row
   const { tape, clock, readiness } = openTestReadiness()
-  const publish = async (change: object) => {
+  const publish = (change: typeof status) => {
     const draft = { ...statusDraft({ at: clock.now }), ...change }
-    await tape.append([draft], new Notes().set(statusNote, draft))
-    return readiness.reasons().filter((text) => !text.includes('list'))
+    const timestamp = (clock.now + ms - ageMs) / 1_000
+    return tape.append([draft], new Notes().set(statusNote, draft).set(newestSettledNote, { number: 97, timestamp }))
   }
-  expect(await publish(status)).toEqual([reason])
-  expect(await publish({ source: 'pendingLogs', reason: 'ok' })).toEqual([])
+  const reasonsNow = () => readiness.reasons().filter((reason) => !reason.includes('list'))
+  await publish(status)
+  clock.now += ms
+  expect(reasonsNow()).toEqual(reasons)
+  await publish({ source: 'pendingLogs', reason: 'ok' })
+  expect(reasonsNow()).toEqual([])
 })
 
 it('a relay without a list, and with every upstream URL of another chain, names both as reasons', () => {

@@ -2,10 +2,9 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import type { Message } from '../../../../../src/protocol/notices.ts'
 import { defaultSelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
-import { type Draft, updateTypes } from '../../../../../src/protocol/updates.ts'
+import { type Draft, type UpdateType, updateTypes } from '../../../../../src/protocol/updates.ts'
 import { findResumePoint } from '../../../../../src/relay/edge/live/resume-point.ts'
 import { WebSocketSession } from '../../../../../src/relay/edge/live/websocket-session.ts'
-import type { TestTape } from '../../../../support/local-tape.ts'
 import { apple, notesOfTokens, otherLog } from '../../tape/update-drafts.ts'
 import { openTestEdge, RecordingOutlet, sinceAfter } from '../edge-fixture.ts'
 import { at, sealOf, transferAt } from '../fact-drafts.ts'
@@ -56,11 +55,6 @@ describe('a join', () => {
   )
 })
 
-/** Counts the pages that are read for selections. */
-function countPages(tape: TestTape) {
-  return vi.spyOn(tape, 'read')
-}
-
 describe('a start', () => {
   it.each([
     ['a time', () => ({ from: 'time', time: 1_000_000 }) as const],
@@ -100,7 +94,7 @@ describe('a replay', () => {
   it('is not counted further after a disconnect', async () => {
     const { tape, listen } = openTestEdge({ replay: 500 })
     await tape.append(Array.from({ length: 2_000 }, (_, block) => logDraft(block)))
-    const pages = countPages(tape)
+    const pages = vi.spyOn(tape, 'read')
     // In the sealed view only a read can count the matches.
     const { started, leave } = listen({ options: { types: ['log'], stage: 'sealed' }, since: { from: 'start' } })
     while (pages.mock.calls.length === 0) await yieldToEventLoop()
@@ -113,7 +107,7 @@ describe('a replay', () => {
     const { tape, listen } = openTestEdge({ replay: 500 })
     await tape.append(Array.from({ length: 2_000 }, (_, block) => logDraft(block)))
     await tape.append([holeDraft(1)])
-    const pages = countPages(tape)
+    const pages = vi.spyOn(tape, 'read')
     const none = listen({ options: { types: ['hole'] }, since: { from: 'start' } })
     await none.started
     expect(none.outlet.messages.map(({ type }) => type)).toEqual(['hello', 'subscribed', 'hole', 'live'])
@@ -121,24 +115,6 @@ describe('a replay', () => {
     await many.started
     expect(many.outlet.messages.map(({ type }) => type)).toEqual(['hello', 'subscribed', 'gap', 'live'])
     expect(pages).not.toHaveBeenCalled()
-  })
-
-  it('of few among many updates reads few pages', async () => {
-    const { tape, listen } = openTestEdge()
-    await tape.append([holeDraft(1)])
-    for (let turn = 0; turn < 20; turn += 1) {
-      await tape.append(Array.from({ length: 500 }, (_, index) => logDraft(turn * 500 + index)))
-    }
-    await tape.append([holeDraft(2)])
-    const pages = countPages(tape)
-    const few = listen({ options: { types: ['hole'] }, since: { from: 'start' } })
-    await few.started
-    expect(blockNumbersOf(few.outlet.messages)).toEqual([1, 2])
-    const fewPages = pages.mock.calls.length
-    const everything = listen({ options: { types: ['hole', 'log'] }, since: { from: 'start' } })
-    await everything.started
-    expect(everything.outlet.updates).toHaveLength(10_002)
-    expect(pages.mock.calls.length - fewPages).toBeGreaterThan(20 * fewPages)
   })
 
   it('continues at the oldest position after a gap when eviction overtakes it, and never goes back', async () => {
@@ -166,37 +142,47 @@ describe('a replay', () => {
 
 describe('a replay of the sealed view', () => {
   const facts = [7, 8].flatMap((block) => [0, 1, 2].map((index) => transferAt({ block, index })))
+  const wanted = ['transfer', 'seal'] as const
 
-  it.each([
-    { lacks: [1, 2, 3], gets: 'transfer 7.1, gap from 7.1 to 8.1, transfer 8.2, transfer 8.3, seal 8' },
-    { lacks: [0, 1, 2, 3, 4, 5], gets: 'gap from 6 to 8.3, seal 8' },
+  it.each<{ lacks: readonly number[]; after: string; types?: readonly UpdateType[]; gets: string }>([
+    { lacks: [1, 2, 3], after: '6', gets: 'transfer 7.1, expired from 7.1 to 8.1, transfer 8.2, transfer 8.3, seal 8' },
+    { lacks: [0, 1, 2, 3, 4, 5], after: '6', gets: 'expired from 6 to 8.3, seal 8' },
     {
       lacks: [1],
-      gets: 'transfer 7.1, gap from 7.1 to 7.2, transfer 7.3, seal 7, transfer 8.1, transfer 8.2, transfer 8.3, seal 8',
+      after: '6',
+      gets: 'transfer 7.1, expired from 7.1 to 7.2, transfer 7.3, seal 7, transfer 8.1, transfer 8.2, transfer 8.3, seal 8',
     },
-    { lacks: [3, 5], gets: 'transfer 7.1, transfer 7.2, transfer 7.3, seal 7, gap from 7 to 8.3, seal 8' },
-  ])('gives one gap, from before the first fact that it lacks to the last one: $lacks', async ({ lacks, gets }) => {
+    { lacks: [3, 5], after: '6', gets: 'transfer 7.1, transfer 7.2, transfer 7.3, seal 7, expired from 7 to 8.3, seal 8' },
+    { lacks: [3, 4], after: '8.1', gets: 'expired from 8.1 to 8.2, transfer 8.3, seal 8' },
+    { lacks: [3, 4], after: '8.2', gets: 'transfer 8.3, seal 8' },
+    // A stream from the start lacks nothing, and neither does a selection of other types.
+    { lacks: [0, 3, 4], after: 'start', gets: 'transfer 7.2, transfer 7.3, seal 7, transfer 8.3, seal 8' },
+    { lacks: [0, 3], after: '6', types: ['seal'], gets: 'seal 7, seal 8' },
+    { lacks: [0, 3], after: '7', types: ['approval'], gets: 'seal 8' },
+  ])('has one gap, from before the first fact that it lacks to the last one: $lacks after $after', async (replay) => {
+    const { lacks, after, types = wanted, gets } = replay
     const { tape, listen } = openTestEdge()
     await tape.append(facts)
     const evicted = new Set(lacks.map((index) => facts[index]?.key))
     const find = tape.find.bind(tape)
     vi.spyOn(tape, 'find').mockImplementation((subject) => ('key' in subject && evicted.has(subject.key) ? [] : find(subject)))
     await tape.append([sealOf(facts.slice(0, 3), 7), sealOf(facts.slice(3), 8)])
-    const since = sinceAfter(`${tape.epoch}.6`)
-    const { outlet, started } = listen({ options: { stage: 'sealed', types: ['transfer', 'seal'] }, since })
+    const since = after === 'start' ? ({ from: 'start' } as const) : sinceAfter(`${tape.epoch}.${after}`)
+    const { outlet, started } = listen({ options: { stage: 'sealed', types }, since })
     await started
     const placeOf = (id: string | null) => id?.replace(`${tape.epoch}.`, '')
     const lines = outlet.messages
       .slice(2, -1)
       .map((message) =>
         message.type === 'gap'
-          ? `gap from ${placeOf(message.after)} to ${placeOf(message.through)}`
+          ? `${message.reason} from ${placeOf(message.after)} to ${placeOf(message.through)}`
           : `${message.type} ${'id' in message && placeOf(message.id)}`,
       )
     expect(lines.join(', ')).toBe(gets)
   })
 })
 
+// How a slot passes on is in clients.test.ts.
 describe('replays of one address', () => {
   const slow = { ...everything, roomBytes: 100 }
   const isLive = (messages: readonly Message[]) => messages.at(-1)?.type === 'live'
@@ -223,21 +209,6 @@ describe('replays of one address', () => {
     expect(isLive(first.outlet.messages)).toBe(false)
     first.leave()
     first.outlet.drain()
-  })
-
-  it('pass on their slot at a disconnect, whether they run or wait', async () => {
-    const edge = openTestEdge()
-    await edge.tape.append([holeDraft(1), holeDraft(2)])
-    const running = [edge.listen(slow), edge.listen(slow)]
-    const waiting = [edge.listen(everything), edge.listen(everything)]
-    waiting[0]?.leave()
-    for (const { leave, outlet } of running) {
-      leave()
-      outlet.drain()
-    }
-    await waiting[1]?.started
-    expect(isLive(waiting[1]?.outlet.messages ?? [])).toBe(true)
-    expect(waiting[0]?.outlet.messages).toEqual([])
   })
 
   it.each([
@@ -276,22 +247,6 @@ describe('a WebSocket that is live in the sealed view', () => {
 })
 
 describe('a listener with a backlog', () => {
-  it('is let go as soon as its connection closes', async () => {
-    const { tape, beat, listen } = openTestEdge()
-    const { started, outlet, leave } = listen({ roomBytes: 1_000 })
-    await started
-    await tape.append(Array.from({ length: 30 }, (_, block) => holeDraft(block)))
-    const backlog = vi.spyOn(outlet, 'backlog', 'get')
-    await beat()
-    expect(backlog).toHaveBeenCalled()
-    // A closed socket has none.
-    backlog.mockReturnValue(0)
-    leave()
-    backlog.mockClear()
-    await beat()
-    expect(backlog).not.toHaveBeenCalled()
-  })
-
   it('is disconnected when it takes nothing for a minute, and stays when it takes a little', async () => {
     const edge = openTestEdge()
     const [stuck, slow] = [0, 1].map(() => edge.listen({ roomBytes: 3_000 }))

@@ -2,7 +2,6 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runAtOnce } from '../../../../../src/lib/turns.ts'
 import { defaultSelectionOptions } from '../../../../../src/protocol/parameters/selection.ts'
-import type { Draft } from '../../../../../src/protocol/updates.ts'
 import { framesOf } from '../../../../../src/relay/edge/select/frame.ts'
 import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'
 import type { Entry } from '../../../../../src/relay/tape/tape.ts'
@@ -48,20 +47,6 @@ describe('a tape reader for a selection', () => {
       ),
       { numRuns: 300 },
     )
-  })
-
-  it('finds no more than may match while all publications are kept', async () => {
-    const { tape } = openTestEdge()
-    const paused = pauseAt({ index: 2 })
-    for (let block = 7; block < 50; block += 1) {
-      const moved = transferAt({ block })
-      await tape.append([moved])
-      await tape.append([sealOf([moved], block)])
-    }
-    const drafts: Draft[] = [paused, sealOf([paused])]
-    const expected = await tape.append(drafts)
-    const pauses = { tokens: null, options: { ...defaultSelectionOptions, types: ['pause' as const] } }
-    expect(await readMatching(tape, pauses, 'asc')).toEqual(expected)
   })
 })
 

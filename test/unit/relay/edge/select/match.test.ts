@@ -41,31 +41,23 @@ it.each<[string, ListenRequest, readonly Draft[], readonly string[]]>([
 })
 
 describe('a key that the tape no longer keeps', () => {
-  /** The types received after a fact was evicted from a tape that keeps two updates. */
-  const receivedAfterEviction = async (options: Partial<SelectionOptions>, last: Draft) => {
+  const others = [approvalAt({ block: 8 }), approvalAt({ block: 9 })]
+
+  const ofNav = { ...largeOnly, types: ['nav'] } as const
+
+  it.each<[what: string, options: Partial<SelectionOptions>, last: Draft, later: readonly (readonly Draft[])[]]>([
+    ['a retract', ofNav, retractOf(small), [others]],
+    ['an amend', ofNav, amendOf(small, small), [others]],
+    ['a seal', ofNav, sealOf([small]), [others]],
+    ['a retract, though an amend is kept,', largeOnly, retractOf(small), [[amendOf(small, small)], others.slice(1)]],
+  ])('may have matched: %s is sent', async (_, options, last, later) => {
     const { tape, listen } = openTestEdge({ bound: 2 })
-    await tape.append([small])
-    await tape.append([approvalAt({ block: 8 }), approvalAt({ block: 9 })])
-    expect(tape.find({ key: small.key })).toEqual([])
+    for (const batch of [[small], ...later]) await tape.append(batch)
+    expect(tape.find({ key: small.key }).map(({ update }) => update.type)).not.toContain('transfer')
     const live = listen({ options })
     await live.started
     await tape.append([last])
-    return live.outlet.updates.map(({ type }) => type)
-  }
-
-  it.each([retractOf(small), amendOf(small, small), sealOf([small])])('may have matched: $type comes', async (last) => {
-    expect(await receivedAfterEviction({ ...largeOnly, types: ['nav'] }, last)).toEqual([last.type])
-  })
-
-  it('may have matched even when an amend of it is kept', async () => {
-    const { tape, listen } = openTestEdge({ bound: 2 })
-    await tape.append([small])
-    await tape.append([amendOf(small, small)])
-    await tape.append([approvalAt({ block: 8 })])
-    const live = listen({ options: largeOnly })
-    await live.started
-    await tape.append([retractOf(small)])
-    expect(live.outlet.updates.map(({ type }) => type)).toEqual(['retract'])
+    expect(live.outlet.updates.map(({ type }) => type)).toEqual([last.type])
   })
 })
 

@@ -57,23 +57,9 @@ it.each<[string, readonly (readonly Draft[])[], readonly string[]]>([
 })
 
 describe('a fact that the tape no longer keeps', () => {
-  const options = sealedOnly
-
-  it('is not emitted, and the seal that lists it comes to every selection that might have matched', async () => {
-    const { tape, listen } = openTestEdge({ bound: 2 })
-    await tape.append([first, second])
-    const { outlet, listener, started } = listen({ options: { ...options, types: ['transfer'] } })
-    await started
-    await tape.append([status({ at })])
-    await tape.append([sealOf([first, second])])
-    while (listener.phase.name !== 'live') await yieldToEventLoop()
-    expect(tape.find({ key: second.key })).toEqual([])
-    expect(summarise(outlet.updates)).toEqual(['seal 4'])
-  })
-
   it('may have been emitted: its retract or amend comes, unless that shows that it was never sealed', async () => {
     const { tape, listen } = openTestEdge()
-    const { outlet, started } = listen({ options: { ...options, types: ['nav'] } })
+    const { outlet, started } = listen({ options: { ...sealedOnly, types: ['nav'] } })
     await started
     await tape.append([retractOf(first, 'not_sealed'), amendOf(first, first)])
     await tape.append([retractOf(first, 'reorg'), retractOf(first, 'replaced'), amendOf(first, sealedAt(first))])
@@ -83,7 +69,7 @@ describe('a fact that the tape no longer keeps', () => {
   it('does not include seals of kept publications: nothing is emitted twice on a full tape', async () => {
     const pause = pauseAt({ index: 1 })
     const { tape, listen } = openTestEdge({ bound: 3 })
-    const { outlet, started } = listen({ options })
+    const { outlet, started } = listen({ options: sealedOnly })
     await started
     await tape.append([pause, sealOf([pause])])
     for (let block = 20; block < 30; block += 1) await tape.append([transferAt({ block })])
@@ -96,11 +82,8 @@ describe('a resume in the sealed view', () => {
   const batches = [[first, second, third], [sealOf([first, second, third])], [status({ at })]]
   const all = ['transfer 4.1', 'transfer 4.2', 'transfer 4.3', 'seal 4', 'status 5']
   it.each<[string, Partial<SelectionOptions>, string, readonly string[]]>([
-    ['4.2', sealedOnly, '4.2', [...all.slice(2), 'live 5']],
     ['4.99', sealedOnly, '4.99', [...all.slice(3), 'live 5']],
-    ['5', sealedOnly, '5', ['live 5']],
     ['5.1', sealedOnly, '5.1', [...all.slice(4), 'live 5']],
-    ['6', sealedOnly, 'null', ['gap ahead 6 to 5', 'live 5']],
     ['6.1', sealedOnly, 'null', ['gap ahead 6.1 to 5', 'live 5']],
     // Outside the sealed view a stream starts just before the seal.
     ['4.2', {}, '3', ['seal 4', 'status 5', 'live 5']],
@@ -156,40 +139,9 @@ describe('a replay of the sealed view', () => {
       await started
       return outlet.messages.flatMap((message) => (message.type === 'gap' ? [message.reason] : []))
     }
-    expect(await gapsOf('450', sealedOnly)).toEqual(['long'])
     expect(await gapsOf('451.149', sealedOnly)).toEqual(['long'])
     expect(await gapsOf('451.151', sealedOnly)).toEqual([])
     expect(await gapsOf('450', {})).toEqual([])
-    expect(await gapsOf('450', { ...sealedOnly, types: ['seal'] })).toEqual([])
-  })
-})
-
-describe('a replay that meets keys whose publication was evicted', () => {
-  const facts = Array.from({ length: 5 }, (_, index) => transferAt({ index }))
-
-  async function replayed(options: Partial<SelectionOptions>, position?: string) {
-    const { tape, listen } = openTestEdge({ bound: 4 })
-    await tape.append([transferAt({ block: 6 }), sealOf([transferAt({ block: 6 })], 6)])
-    for (const fact of facts) await tape.append([fact])
-    await tape.append([sealOf(facts)])
-    const since = position === undefined ? { from: 'start' as const } : sinceAfter(`${tape.epoch}.${position}`)
-    const { outlet, started } = listen({ options: { ...sealedOnly, ...options }, since })
-    await started
-    return linesOf(outlet.messages.slice(2, -1), tape.epoch)
-  }
-
-  it('says so with a gap before the first key that it can give', async () => {
-    const given = ['transfer 8.3', 'transfer 8.4', 'transfer 8.5', 'seal 8']
-    expect(await replayed({}, '4')).toEqual(['gap expired 4 to 8.2', ...given])
-    expect(await replayed({}, '8.1')).toEqual(['gap expired 8.1 to 8.2', ...given])
-    expect(await replayed({}, '8.2')).toEqual(given)
-    expect(await replayed({}, '8.3')).toEqual(given.slice(1))
-  })
-
-  it('says nothing from the start, or where the selection lacks none of them', async () => {
-    expect(await replayed({})).toEqual(['transfer 8.3', 'transfer 8.4', 'transfer 8.5', 'seal 8'])
-    expect(await replayed({ types: ['seal'] }, '4')).toEqual(['seal 8'])
-    expect(await replayed({ types: ['approval'] }, '4')).toEqual(['seal 8'])
   })
 })
 

@@ -25,34 +25,34 @@ describe('the source uptime', () => {
     expect(uptime.seconds(noon - HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({}))
   })
 
+  const upTo = (from: number, to: number) => Array.from({ length: (to - from) / 10_000 }, (_, turn) => from + turn * 10_000)
+
+  it.each<[what: string, notedAt: readonly number[], readAt: number, seconds: number]>([
+    ['does not count time in which the process slept', [10_000, 200_000], 201_000, 11],
+    ['counts no time twice when the clock goes back', [10_000, 5_000], 12_000, 12],
+    [
+      'never counts more than an hour in one hour, with the clock set far back',
+      [...upTo(0, 3_500_000), ...upTo(1_700_000, HOUR_MS)],
+      HOUR_MS,
+      3_600,
+    ],
+  ])('%s', (_, notedAt, readAt, seconds) => {
+    const uptime = new TimePerSource([], 'poll', noon)
+    for (const at of notedAt) uptime.note(noon + at)
+    expect(uptime.seconds(noon, noon + readAt)).toEqual(secondsBySource({ poll: seconds }))
+  })
+
   it('adds up to a full hour when it is read often', () => {
     const uptime = new TimePerSource([], 'poll', noon)
-    for (let at = noon; at <= noon + HOUR_MS + 10_000; at += 10_000) uptime.seconds(noon, at)
+    for (const at of upTo(0, HOUR_MS + 10_000)) uptime.seconds(noon, noon + at)
     expect(uptime.seconds(noon, noon + HOUR_MS + 10_000)).toEqual(secondsBySource({ poll: 3_600 }))
   })
 
-  it('does not count time in which the process slept', () => {
+  it('counts an hour again from its start when the clock goes back to one before', () => {
     const uptime = new TimePerSource([], 'poll', noon)
     uptime.note(noon + 10_000)
-    uptime.note(noon + 200_000)
-    expect(uptime.seconds(noon, noon + 201_000)).toEqual(secondsBySource({ poll: 11 }))
-  })
-
-  it('counts no time twice when the clock goes back', () => {
-    const uptime = new TimePerSource([], 'poll', noon)
-    uptime.note(noon + 10_000)
-    uptime.note(noon + 5_000)
-    expect(uptime.seconds(noon, noon + 12_000)).toEqual(secondsBySource({ poll: 12 }))
     uptime.note(noon - HOUR_MS)
     expect(uptime.seconds(noon - HOUR_MS, noon - HOUR_MS + 3_000)).toEqual(secondsBySource({ poll: 3 }))
-  })
-
-  it('never counts more than an hour in one hour, with the clock set far back', () => {
-    const uptime = new TimePerSource([], 'poll', noon)
-    let at = noon
-    for (; at < noon + 3_500_000; at += 10_000) uptime.note(at)
-    for (at -= 1_800_000; at < noon + HOUR_MS; at += 10_000) uptime.note(at)
-    expect(uptime.seconds(noon, at)).toEqual(secondsBySource({ poll: 3_600 }))
   })
 
   it('keeps only the hours that are shown', () => {
@@ -112,21 +112,15 @@ describe('the service status', () => {
     expect(score).toHaveLength(1)
   })
 
-  it('reports the lag of the newest sealed block, never negative', async () => {
+  it('reports the lag of the newest sealed block, never negative, and the age of the list in whole seconds', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
-    await tape.append([], new Notes().set(newestSettledNote, { number: 7, timestamp: noon / 1_000 + 2 }))
+    const notes = new Notes().set(newestSettledNote, { number: 7, timestamp: noon / 1_000 + 2 })
+    await tape.append([], notes.set(listReadNote, noon).set(listOrderNote, []))
     expect(status.read().lag_ms).toBe(0)
-    clock.now = noon + 3_500
-    expect(status.read().lag_ms).toBe(1_500)
-  })
-
-  it('reports the age of the list in whole seconds and its number of tokens', async () => {
-    const { open, tape, clock } = await openStatus()
-    const status = await open()
-    await tape.append([], new Notes().set(listReadNote, noon).set(listOrderNote, []))
-    clock.now += 2_999
-    expect(status.read().stocks).toEqual({ read_at: '2026-11-20T12:00:00.000Z', age_s: 2, count: 0 })
+    clock.now = noon + 2_999
+    const { lag_ms, stocks } = status.read()
+    expect([lag_ms, stocks]).toEqual([999, { read_at: '2026-11-20T12:00:00.000Z', age_s: 2, count: 0 }])
   })
 
   it('continues from the saved uptime and does not count an outage', async () => {
