@@ -266,18 +266,6 @@ describe('a check of the imports', () => {
     expect(arrowsUp(fileOf(path, text))).toEqual([arrow])
   })
 
-  it.each([
-    ['docs/a.ts', "import { settings } from '../relay/config/b.ts'"],
-    [
-      'relay/edge/live/a.ts',
-      "import { b } from '../../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../../logger.ts'",
-    ],
-    ['relay/relay.ts', "import json from '../../package.json' with { type: 'json' }"],
-    ['relay/edge/live/a.ts', "// import { b } from '../../ingest/b.ts'\nconst text = `reads from '../../ingest/b.ts'`"],
-  ])('accepts %s: %s', (path, text) => {
-    expect(arrowsUp(fileOf(path, text))).toEqual([])
-  })
-
   it('names a folder with too many files, a package that protocol must not import, and a cycle', () => {
     const paths = Array.from({ length: FOLDER_BOUND_FILES + 1 }, (_, index) => `relay/tape/${index}.ts`)
     expect([wideFolders(paths.slice(1)), wideFolders(paths)]).toEqual([[], ['relay/tape']])
@@ -285,29 +273,5 @@ describe('a check of the imports', () => {
     expect(forbiddenPackages(fileOf('protocol/a.ts', text))).toEqual(['protocol/a.ts → node:crypto'])
     const cycle = new Map(['a.ts', 'b.ts', 'c.ts'].map((name, at) => [name, `import type { B } from './${'bca'[at]}.ts'`]))
     expect(cyclesIn(cycle)).toEqual(['a.ts → b.ts → c.ts → a.ts'])
-  })
-
-  it('names a file that subscribes, or reads the environment or the wall clock, and must not', () => {
-    const subscribed = (path: string, text: string) => filesWith(fileOf(path, text), subscribing, subscribers)
-    expect(subscribed('edge/live/a.ts', 'batches.subscribe(deliver)')).toEqual(['edge/live/a.ts'])
-    expect(subscribed('edge/live/a.ts', '// a.subscribe(b)\nthis.#subscribe(a)')).toEqual([])
-    const read = (path: string, text: string) => filesWith(fileOf(path, text), readingEnvironment, environmentReaders)
-    expect(read('tape/a.ts', 'const { DATA_DIR } = process.env')).toEqual(['tape/a.ts'])
-    expect(read('tape/a.ts', "import { env } from 'node:process'")).toEqual(['tape/a.ts'])
-    for (const text of ['Date.now()', 'openClock(Date.now)', 'new Date()', 'Date()'])
-      expect(filesWith(fileOf('tape/a.ts', text), readingWallClock, wallClockReaders), text).toEqual(['tape/a.ts'])
-    expect(filesWith(fileOf('tape/a.ts', 'new Date(time)'), readingWallClock, wallClockReaders)).toEqual([])
-  })
-
-  it('names a type that two files declare, and a file name that occurs twice', () => {
-    const twins = new Map([
-      ['relay/rpc/one.ts', 'type Twin = 1\ntype Options = 1\nfunction f() {\n  type Inner = 1\n}'],
-      ['relay/tape/one.ts', 'export class Twin {}\nexport type Options = 2\ntype Inner = 1'],
-      ['relay/index.ts', 'type Twinned = 1\ntype Overload = 1\ntype Overload = 1'],
-      ['tape/index.ts', 'const Twinned = 1'],
-      ['devnet/one.ts', 'const Twinned = 1'],
-    ])
-    expect(repeatedTypes(twins)).toEqual(['Twin'])
-    expect(repeatedFileNames(twins)).toEqual(['one.ts'])
   })
 })

@@ -88,30 +88,3 @@ describe('the files of .github', () => {
     expect(include.map(({ node }: { node?: string }) => `>=${node}`)).toContain(packageJson.engines.node)
   })
 })
-
-describe('the rules for workflows', () => {
-  const sound = `permissions: { contents: read }
-concurrency: { group: one }
-jobs:
-  one:
-    timeout-minutes: 5
-    steps:
-      - uses: owner/action@${'0a'.repeat(20)} # v1.2.3
-      - run: npm ci --prefix test && npm run --silent check > "$HOME/notes.md"
-      - run: .ci/run ./dist/*.tgz`
-
-  it.each([
-    ['accept a sound one', '', '', []],
-    ['find a script that does not exist', 'run --silent check', 'run --silent chekc', ['npm run --silent chekc']],
-    ['find a command that npm lacks', 'npm ci', 'npm clean', ['npm clean']],
-    ['find a path that does not exist', '.ci/run', '.ci/rum', ['.ci/rum']],
-    ['find a folder that does not exist', '--prefix test', '--prefix tests', ['tests']],
-    ['find an action by tag', /@.*/, '@v1', ['uses: owner/action@v1']],
-    ['find an action without its version', / # v.*/, '', [`uses: owner/action@${'0a'.repeat(20)}`]],
-    ['find a job without a limit', '    timeout-minutes: 5\n', '', ['one']],
-    ['find a workflow that may write', 'contents: read', 'contents: write', ['permissions']],
-    ['find a workflow without a concurrency group', 'concurrency: { group: one }', '', ['concurrency']],
-  ])('%s', (_, part, replacement, mistakes) => {
-    expect(mistakesIn(sound.replace(part, replacement))).toEqual(mistakes)
-  })
-})

@@ -2,14 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ServerClock } from '../../../src/board/feed/server-clock.ts'
 import { programFor } from '../../../src/board/pages/program-for-filter.ts'
-import {
-  type BoardRoute,
-  emptyFilter,
-  formatRoute,
-  parseRoute,
-  sortKeys,
-  tapeShows,
-} from '../../../src/board/shared/board-route.ts'
+import { type BoardRoute, formatRoute, parseRoute, sortKeys, tapeShows } from '../../../src/board/shared/board-route.ts'
 import {
   formatAmount,
   formatBps,
@@ -231,17 +224,6 @@ describe('the URL', () => {
 describe('a copied program', () => {
   const base = new URL('http://127.0.0.1:8080/')
   const filter = { symbols: ['AAPLc', "x'; rm -rf ~"], types: ['transfer', 'mint'], minValue: '10000', account: [] }
-
-  it('has the parameters of the protocol', () => {
-    const query = 'symbols=AAPLc,x%27%3B%20rm%20-rf%20~&types=transfer,mint&min_value=10000'
-    for (const kind of ['curl', 'wscat', 'Python'] as const)
-      expect(programFor(kind, filter, base).replaceAll("'", '%27')).toContain(query)
-    expect(programFor('curl', emptyFilter, base)).toBe("curl -N 'http://127.0.0.1:8080/v1/stream?symbols=*&format=ndjson'")
-    expect(programFor('wscat', emptyFilter, base)).toBe("npx wscat -c 'ws://127.0.0.1:8080/v1/ws?symbols=*'")
-    expect(programFor('TypeScript', { ...filter, symbols: ['AAPLc'] }, base)).toContain(
-      '.updates(["AAPLc"], {"types":["transfer","mint"],"minValue":"10000"})',
-    )
-  })
 
   it.each([
     ['curl', '-H "Authorization: Bearer $STOCKTAPE_KEY"'],

@@ -95,9 +95,4 @@ describe('a corrupted message', () => {
       { numRuns: 3_000 },
     )
   })
-
-  it('is refused in many of the random cases', () => {
-    const refused = fc.sample(corruptedMessage, 500).filter((message) => findSchemaError(message) !== null)
-    expect(refused.length).toBeGreaterThan(150)
-  })
 })

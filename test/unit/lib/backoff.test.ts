@@ -1,7 +1,7 @@
 import { concat, defer, NEVER, type Observable, of, throwError, timer, VirtualTimeScheduler } from 'rxjs'
 import { mergeMap } from 'rxjs/operators'
 import { describe, expect, it } from 'vitest'
-import { backoffMs, retryWithBackoff, withJitter } from '../../../src/lib/backoff.ts'
+import { backoffMs, retryWithBackoff } from '../../../src/lib/backoff.ts'
 
 const STABLE_MS = 30_000
 
@@ -48,13 +48,5 @@ describe('a delay', () => {
     [5_000, 2_000],
   ])('after %d failures is %d ms', (failures, ms) => {
     expect(backoffMs({ minMs: 50, maxMs: 2_000 }, failures)).toBe(ms)
-  })
-
-  it.each([
-    [0, 900],
-    [0.5, 1_000],
-    [1, 1_100],
-  ])('drawn at %d is %d ms', (drawn, ms) => {
-    expect(withJitter(1_000, [0.9, 1.1], drawn)).toBeCloseTo(ms)
   })
 })

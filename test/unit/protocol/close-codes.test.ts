@@ -5,21 +5,6 @@ import { Refusal } from '../../../src/protocol/refusal.ts'
 const closeNames = Object.keys(closeCodes) as CloseReason[]
 
 describe('a close code', () => {
-  it('has the number of the contract', () => {
-    expect(closeCodes).toEqual({
-      protocol: 4000,
-      forbidden: 4003,
-      nothing_subscribed: 4009,
-      full: 4100,
-      too_many_messages: 4101,
-      too_many_connections: 4102,
-      lagging: 4103,
-      going_away: 4200,
-      no_pong: 4201,
-      too_slow: 4202,
-    })
-  })
-
   it('fits into a close frame with the longest position', () => {
     const longest = `${'z'.repeat(32)}.${Number.MAX_SAFE_INTEGER}.999999999`
     for (const word of closeNames) expect(formatCloseReason(word, longest)).toBe(`${word} ${longest}`)

@@ -55,14 +55,4 @@ describe('the JSON type of a field name', () => {
     const conflicts = conflictsIn([...Update.options, ...Notice.options])
     expect(conflicts).toEqual({ venues: ['array of string in bar', 'array of object in snapshot'] })
   })
-
-  it.each([
-    ['another scalar', z.object({ type: z.literal('extra'), late: z.string() }), 'late'],
-    ['a list of other items', z.object({ type: z.literal('extra'), keys: z.array(z.int()) }), 'keys'],
-    ['another type in depth', z.object({ type: z.literal('extra'), list: z.array(z.object({ block: z.int() })) }), 'block'],
-    ['two types in one place', z.object({ type: z.literal('extra'), other: z.union([z.int(), z.string()]) }), 'other'],
-    ['no type', z.object({ type: z.literal('extra'), other: z.unknown() }).extend({ late: z.unknown() }), 'late'],
-  ])('is reported where a message gives a name %s', (_, extra, name) => {
-    expect(Object.keys(conflictsIn([...Update.options, ...Notice.options, extra]))).toContain(name)
-  })
 })

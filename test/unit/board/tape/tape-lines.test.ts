@@ -42,7 +42,6 @@ describe('a line of the tape', () => {
     expect(lines.all.map(({ isSealed }) => isSealed)).toEqual([true, false])
     expect(lines.find('k')?.content).toMatchObject({ block: { hash: '0xb' } })
   })
-
   it.each<[string, readonly Update[], readonly string[]]>([
     ['stays where it was when it is retracted', [transfer('k'), session(), retract('k', 'reorg')], ['reorg', 'open']],
     ['is revived by a seal of another block', [transfer('k'), retract('k', 'reorg'), seal('k')], ['sealed']],
@@ -109,17 +108,6 @@ describe('a line of the tape', () => {
     expect(shown(lines)).toEqual(shown(applied(updates)))
     lines.apply(retract('k', 'reorg'))
     expect(lines.all.map(({ retraction }) => retraction?.reason)).toEqual(['not_sealed', 'reorg'])
-  })
-
-  it('keeps its number when older ones are read', () => {
-    const [older, newer] = [transfer('old'), transfer('new')]
-    const lines = applied([newer])
-    lines.prepend([older], false)
-    expect(lines.all.map(({ nth, id }) => [nth, id])).toEqual([
-      [0, 'old'],
-      [1, 'new'],
-    ])
-    expect([lines.at(0)?.id, lines.at(1)?.id, lines.at(2)]).toEqual(['old', 'new', undefined])
   })
 })
 

@@ -202,17 +202,6 @@ describe('a book', () => {
     vi.runAllTimers()
     expect(calls).toBe(1)
   })
-
-  it('follows a stream to its end, and fails as it does', async () => {
-    async function* items(failure?: Error) {
-      yield snapshotOf() as unknown as StreamItem
-      if (failure) throw failure
-    }
-    const stocks = book(items())
-    await stocks.done
-    expect(stocks.get('A')?.symbol).toBe('A')
-    await expect(book(items(new Error('refused'))).done).rejects.toThrow('refused')
-  })
 })
 
 it('the functions of a book work without it, as a framework calls them', () => {

@@ -101,19 +101,6 @@ describe('a connection that ends', () => {
     relay.last.live('e.1').send({ type: 'bye', retry_ms: 1e12 }).end(4_200)
     expect(waitOf(reader)).toBeLessThan(2 ** 31)
   })
-
-  it('waits as long as the event stream that refused it says', async () => {
-    const { relay, reader } = await readFrom()
-    relay.last.end()
-    await relay.advance(0)
-    relay.last.retry(30_000)
-    relay.last.send({ type: 'error', code: 429, reason: 'full', message: 'The relay is full.' })
-    expect(reader.stream.state).toMatchObject({
-      phase: 'waiting',
-      error: { code: 429, reason: 'full', message: 'The relay is full.' },
-    })
-    expect(waitOf(reader)).toBe(30_500)
-  })
 })
 
 describe('a relay that has never answered', () => {
@@ -149,7 +136,6 @@ describe('a relay that has never answered', () => {
     expect(reader.failure).toBeNull()
     await relay.advance(1)
     expect(reader.failure).toBe(ends ? found : null)
-    await reader.stream.close()
   })
 
   it('is waited for if it refuses for the moment', async () => {
@@ -249,13 +235,4 @@ describe('a relay that is silent', () => {
     await relay.advance(500)
     expect(relay.connections).toHaveLength(2)
   })
-})
-
-it.each([400, 401, 403, 404])('a refusal with %i ends the stream', async (code) => {
-  const { relay, reader } = await readFrom()
-  const details = [{ '@type': 'stocktape/unknown_symbol', suggest: ['AAPLc'] }]
-  relay.last.send(hello(null), { type: 'error', code, reason: 'unknown_symbol', message: 'No.', details })
-  await relay.advance(60_000)
-  expect(reader.failure).toMatchObject({ name: 'RelayError', code, reason: 'unknown_symbol', suggest: ['AAPLc'] })
-  expect([relay.connections.length, relay.timerCount]).toEqual([1, 0])
 })

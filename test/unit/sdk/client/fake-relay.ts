@@ -101,6 +101,12 @@ export class FakeRelay {
     await this.advance(Math.min(...[...this.#timers].map(({ atMs }) => atMs)) - this.nowMs)
   }
 
+  /** Sends messages over the newest connection, and lets the consumer take them. */
+  async deliver(...messages: readonly Sent[]): Promise<void> {
+    this.last.send(...messages)
+    await this.advance(0)
+  }
+
   /** A stream and a consumer that takes everything. */
   read(options: StreamOptions = {}, transport?: TransportName): Reader {
     const states: StreamState[] = []

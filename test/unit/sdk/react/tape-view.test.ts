@@ -59,18 +59,6 @@ it.each<[string, TapeSelection, readonly Update['type'][], number]>([
   expect(found.movements).toHaveLength(movements)
 })
 
-it('movements have the stage that they reached', () => {
-  const {
-    data: { movements },
-  } = view(memoryOf(small, large, retractOf(small), sealOf([large])), { symbols: '*' })
-  expect(movements.map(({ key, stage }) => [key, stage]).sort()).toEqual(
-    [
-      [small.key, 'retracted'],
-      [large.key, 'sealed'],
-    ].sort(),
-  )
-})
-
 it('each part of a view is the same object until it changes', () => {
   const memory = memoryOf(small)
   const selection: TapeSelection = { symbols: '*', types: ['transfer'] }
@@ -179,14 +167,6 @@ it('a server and the page begin with the snapshots that they are given', () => {
   const { status, data } = view(memory, { symbols: 'AAPLc' })
   expect([status, data.stocks[0]?.supply.shares, memory.state.feed.position]).toEqual(['ready', '14', 'k.1'])
   expect(view(memory, { symbols: 'TSLAc' }).status).toBe('loading')
-})
-
-it('a memory that loads the state of another has all of it', () => {
-  const one = memoryOf(small, large, retractOf(small))
-  const other = newTape()
-  other.load(structuredClone(one.state))
-  expect(other.state).toEqual(one.state)
-  expect(other.state.feed.position).toBe(one.state.feed.position)
 })
 
 const union = (symbols: readonly string[], types?: '*', pasts: readonly string[] = []): TapeUnion => ({ symbols, types, pasts })

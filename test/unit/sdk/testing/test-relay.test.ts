@@ -98,22 +98,6 @@ describe('a relay for tests', () => {
 
   it.each<[string, StreamOptions, (relay: TestRelay) => readonly string[]]>([
     [
-      'resumes a stream that it disconnected',
-      {},
-      (relay) => {
-        relay.disconnect()
-        return [label(relay.publish('nav'))]
-      },
-    ],
-    [
-      'resumes a stream that it closed with a code',
-      {},
-      (relay) => {
-        relay.disconnect(4_110, 'too_slow')
-        return [label(relay.publish('nav'))]
-      },
-    ],
-    [
       'shows a loss with the next message',
       {},
       (relay) => {
@@ -131,16 +115,6 @@ describe('a relay for tests', () => {
       },
     ],
     [
-      'sends a gap after it deleted its history',
-      {},
-      (relay) => {
-        relay.disconnect()
-        relay.publish('nav')
-        relay.deleteHistory()
-        return ['gap expired', label(relay.publish('nav'))]
-      },
-    ],
-    [
       'sends a gap from a new tape',
       {},
       (relay) => {
@@ -155,16 +129,6 @@ describe('a relay for tests', () => {
     relay.heartbeat()
     await expectReceived(label(first))
     await expectReceived(label(first), ...act(relay))
-  })
-
-  it('stops and starts, and streams tell of it', async () => {
-    const relay = new TestRelay()
-    const { expectReceived, states } = await follow(relay)
-    relay.stop()
-    await vi.waitFor(() => expect(states.at(-1)).toMatchObject({ phase: 'waiting', error: { code: 'unreachable' } }))
-    const nav = relay.publish('nav')
-    relay.start()
-    await expectReceived(label(nav))
   })
 
   it.each<[string, (relay: TestRelay) => unknown, StreamOptions | string, object]>([

@@ -65,10 +65,6 @@ describe('the totals of tail', () => {
       '5 movements = 90071992547410.28 USD: TSLAc 1 = 90071992547409.93, AAPLc 4 = 0.35; 1 of them = 0.05 USD retracted',
     ])
   })
-
-  it('of nothing are one line', () => {
-    expect(new TailTotals().lines(0)).toEqual(['0 updates in 0 s'])
-  })
 })
 
 describe('an amount', () => {
@@ -92,8 +88,6 @@ describe('an amount', () => {
 describe('the flags of tail', () => {
   it.each<[readonly string[], string]>([
     [[], 'name at least one symbol, or * for all'],
-    [['AAPLc', '--sinc', '5m'], "'--sinc' is not a flag. Did you mean --since? Try --help."],
-    [['AAPLc', '--xyzzyx'], "'--xyzzyx' is not a flag. Try --help."],
     [['AAPLc', '--json', '--tui'], '--json and --tui exclude each other'],
     [['AAPLc', '--stage', 'safe'], '--stage must be sealed or preconfirmed, not safe'],
   ])('%j are refused: %s', (args, message) => {

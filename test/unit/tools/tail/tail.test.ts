@@ -80,13 +80,6 @@ it('the tail command reports a mistake in one line, with code 2, and a relay tha
   }
 })
 
-it('the tail command names a symbol that the relay does not know, and follows the others', async () => {
-  const stack = await openTestStack()
-  const program = tail('AAPLc', 'TSLC', '--url', stack.relay.url)
-  await program.waitForOutput('stderr', /tail: TSLC is unknown; did you mean TSLAc\?\n/)
-  await program.waitForOutput('stdout', /^# AAPLc /)
-})
-
 it('the tail command prints no character that changes the direction, whatever the symbols are', async () => {
   const devnet = await openDevnet()
   devnet.list.change('TSLAc', { symbol: 'TSL\u202eAc' })
