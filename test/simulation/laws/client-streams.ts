@@ -190,6 +190,9 @@ export class ClientStreams {
       for (const line of String(bytes).split('\n')) {
         if (line === '') continue
         const message = JSON.parse(line)
+        // While the relay has no list it refuses connections, and a small tape evicts its first messages meanwhile.
+        if (message.type === 'hello' && this.#referencePosition === 'start')
+          this.#referenceGaps.push({ ...message, type: 'gap', after: null, through: message.id })
         if (message.id) this.#referencePosition = message.id
         if (message.type === 'gap') this.#referenceGaps.push(message)
         if (!('prev' in message)) continue

@@ -28,6 +28,8 @@ const HALF_OVER_MS = 4_000
 const NOTICE_MS = 6_000
 /** How long settling may be behind without a word: two blocks, `SILENCE`, and a deadline that passes meanwhile. */
 const UNSETTLED_MS = 15_000
+/** How much longer what a restart left open may take: its blocks are read last, and three times before what they lack counts as gone. */
+const LEFT_OPEN_MS = 10_000
 /** Settling is behind only by more than two blocks: of a chain that stands still the newest two may wait. */
 const NEWEST_BLOCKS = 2
 /** A node that prunes its history may have lost blocks this far below its head. */
@@ -267,7 +269,8 @@ export class SourceStatusLaw implements Law {
       const isUnread = this.#unread.some(({ first, last }) => first <= number && number <= last)
       // Blocks from before an outage can only be settled once the node has them again.
       const wasPruned = number < pruned
-      if (this.#pools.mayWait(lastPublished)) continue
+      const wasLeftOpen = publishedAt <= this.#startedAt && this.#startedAt > since - LEFT_OPEN_MS
+      if (wasLeftOpen || this.#pools.mayWait(lastPublished)) continue
       if (block && block.canonicalFrom <= since && number <= newestDue && !isUnread && !wasPruned)
         violation('I13', `${source} reports ok since ${at}, though ${key} is open and was sealed at ${block.canonicalFrom}`)
     }
