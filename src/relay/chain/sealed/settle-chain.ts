@@ -76,9 +76,9 @@ async function perform(context: SettleContext, state: SealedState, read: Planned
         return [await readNext(context, state, read)]
       case 'page':
         await wait(Math.max(0, read.range.readableAt - context.clock.now()), context.clock, context.signal)
-        return await readPage(context, failures.backfill, read)
+        return await ofOurChain(context, () => readPage(context, failures.backfill, read))
       case 'missing':
-        return await readMissing(context, failures.backfill, read)
+        return await ofOurChain(context, () => readMissing(context, failures.backfill, read))
       case 'recent':
         return [await readRecent(context, blocks, read)]
     }
@@ -87,4 +87,12 @@ async function perform(context: SettleContext, state: SealedState, read: Planned
     if (!isReadFailure(failure)) throw failure
     return [{ type: 'failed', failure }]
   }
+}
+
+/** No parent shows that the past is of our chain, and it is not read again. So each node that answered is asked for its chain. */
+async function ofOurChain<T>({ confirmChain, clock, signal }: SettleContext, read: () => Promise<T>): Promise<T> {
+  const answeredSince = clock.now()
+  const answer = await read()
+  await confirmChain({ answeredSince, askedAfter: clock.now() }, signal)
+  return answer
 }
