@@ -48,9 +48,15 @@ export function multiplierAt(history: MultiplierHistory, position: TimedPosition
   return applyDueSchedule(state, timestamp)
 }
 
+/** Whether older changes than those that are kept decided the multiplier of this position. */
+export const isForgotten = ({ initialFrom }: MultiplierHistory, position: ChainPosition): boolean =>
+  initialFrom !== undefined && isBefore(position, initialFrom)
+
 /** Adds a change from a log. Drops changes of the list that anticipated the log, or that a late log makes void. */
 export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
-  const { changes, ...rest } = withMissedChange(history, change)
+  const { changes, initialFrom, ...rest } = withMissedChange(history, change)
+  // A change before the forgotten ones is of other blocks, which replace theirs.
+  const from = initialFrom && !isForgotten(history, change) ? { initialFrom } : {}
   const before = changes.filter((earlier) => isBefore(earlier, change))
   const lastLog = before.findLastIndex(({ source }) => source === 'log')
   const known = changes.find(({ key }) => key === change.key)
@@ -61,6 +67,7 @@ export function addLogChange(history: MultiplierHistory, change: MultiplierChang
   const others = changes.filter((known) => !redundantListChanges.has(known))
   return boundChanges({
     ...rest,
+    ...from,
     changes: insertInOrder(others, known ? { ...change, isApplied: known.isApplied && isSameSchedule(known, change) } : change),
   })
 }
@@ -89,6 +96,8 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
   )
 }
 
+const leavesValue = ({ source, phase }: MultiplierChange): boolean => source === 'list' || phase === 'cancelled'
+
 /** Adds a change that unread blocks must contain if the next log's previous value differs. Replaces an earlier derived one. */
 function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { lastUnreadBlock } = history
@@ -96,9 +105,10 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
   if (!determinesValue(change)) return history
   const changes = history.changes.filter(({ isDerived, block }) => !isDerived || block !== lastUnreadBlock)
   const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
-  // Logs of the last unread block do not count: they may not be in that block, and others may follow them in it.
+  // Logs of the last unread block do not count: they may not be in that block, and others may follow them in it. Nor does a log of
+  // a cancellation, which leaves the value as it is.
   const isAfterUnread = (earlier: MultiplierChange) =>
-    !isBefore(earlier, position) && isBefore(earlier, change) && earlier.source !== 'list'
+    !isBefore(earlier, position) && isBefore(earlier, change) && (earlier.source === 'call' || !leavesValue(earlier))
   if (changes.some(isAfterUnread)) return history
   const known = { ...history, changes }
   if (change.from === null || isReachedFrom(multiplierAt(known, { ...position, timestamp: change.timestamp }), change)) return known
@@ -125,6 +135,7 @@ export function addHole(
   // A change that was derived for an earlier hole may have happened in this hole.
   const isDerivedAnew = logs.every((log) => log.block <= earlierBlock || log.block > lastUnreadBlock)
   const withHole = {
+    ...history,
     initial: isSameDouble(history.initial, value) ? value : history.initial,
     firstUnreadBlock,
     lastUnreadBlock,
@@ -224,7 +235,8 @@ function boundChanges(history: MultiplierHistory): MultiplierHistory {
   const [oldest, ...rest] = history.changes
   if (!oldest || history.changes.length <= CHANGES_BOUND) return history
   const { value } = multiplierAt({ ...history, changes: [oldest] }, rest[0] ?? { ...oldest, timestamp: null })
-  return boundChanges({ ...history, initial: value, changes: rest })
+  const { block, logIndex } = oldest
+  return boundChanges({ ...history, initial: value, initialFrom: { block, logIndex }, changes: rest })
 }
 
 export const newMultiplierHistory = (initial: string | null): MultiplierHistory => {

@@ -23,6 +23,8 @@ const keyedPosition = { ...chainPosition, key: Text }
 
 export const MultiplierHistorySchema = z.object({
   initial: Text,
+  /** Where the initial value begins, if older changes were left out: what held before them is forgotten. */
+  initialFrom: z.object(chainPosition).exactOptional(),
   /** The first block that could not be read. Changes from there to `lastUnreadBlock` may be unknown. */
   firstUnreadBlock: z.int().nullable(),
   lastUnreadBlock: z.int().nullable(),

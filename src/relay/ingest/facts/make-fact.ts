@@ -9,7 +9,7 @@ import type { Log } from '../../chain/logs/log-parser.ts'
 import { formatCap, multiplierChangeIn, recordChangeIn, type TokenLog } from '../../tokens/apply-log.ts'
 import { isBefore } from '../../tokens/chain-position.ts'
 import { applyRecordChanges } from '../../tokens/list/record-changes.ts'
-import { multiplierAt } from '../../tokens/multiplier-history.ts'
+import { isForgotten, multiplierAt } from '../../tokens/multiplier-history.ts'
 import { navAt } from '../../tokens/nav.ts'
 import { navReadingAt } from '../../tokens/nav-history.ts'
 import { applyPauseChange, featureName, pausedAt } from '../../tokens/pause-history.ts'
@@ -283,13 +283,14 @@ const locationOf = (log: Log, { sealed }: Origin, moment: Moment): FactFields['l
   tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
 })
 
-/** Returns a published movement with the multiplier at its chain position; null if it already has that multiplier. */
+/** Returns a published movement with the multiplier at its chain position; null if it has that one, or if that one is forgotten. */
 export function correctMultiplier(published: FactDraft, token: Token, chainTime: ChainTime | null): FactDraft | null {
   if (!('shares' in published)) return null
   const { number: block, timestamp: claimed } = published.block
   const claimedTime = claimed === null ? null : Date.parse(claimed) / 1_000
   const timestamp = believedTime(block, claimedTime, published.stage === 'sealed', chainTime)
-  const { value: multiplier } = multiplierAt(token.multiplierHistory, { block, logIndex: published.tx.log_index, timestamp })
-  if (multiplier === published.multiplier) return null
+  const position = { block, logIndex: published.tx.log_index, timestamp }
+  const { value: multiplier } = multiplierAt(token.multiplierHistory, position)
+  if (multiplier === published.multiplier || isForgotten(token.multiplierHistory, position)) return null
   return { ...published, multiplier, shares: sharesAt(token, BigInt(published.raw), multiplier, parseDecimal) }
 }

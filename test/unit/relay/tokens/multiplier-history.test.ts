@@ -4,6 +4,7 @@ import {
   addLogChange,
   addReportedChange,
   dropUnsealedMultiplierChanges,
+  isForgotten,
   isSameDouble,
   type MultiplierChange,
   type MultiplierHistory,
@@ -104,6 +105,7 @@ describe('a multiplier', () => {
     }
     const cancelled = addLogChange(gap, logChange(11, 5, { phase: 'cancelled', from: null, to: '2', effectiveAt: 130 }))
     expect(valueAt(cancelled, 12)).toBe('3')
+    expect(valueAt(addLogChange(cancelled, logChange(11, 7, { from: '1', to: '3' })), 11)).toBe('1')
   })
 
   it('is unknown again if only the list had it and drops it', () => {
@@ -120,6 +122,11 @@ describe('a multiplier', () => {
     expect(history.changes.length).toBeLessThanOrEqual(64)
     expect(multiplierAt(history, null).value).toBe('201')
     expect(valueAt(history, 199)).toBe('200')
+    const isForgottenAt = (known: MultiplierHistory) => [134, 136, 199].map((block) => isForgotten(known, positionAt(block)))
+    expect(isForgottenAt(history)).toEqual([true, false, false])
+    expect(isForgottenAt(addHole(history, unread(150, 151)))).toEqual([true, false, false])
+    // An older change is of other blocks, which replace those of the forgotten ones.
+    expect(isForgottenAt(addLogChange(history, logChange(130, 1, { to: '7' })))).toEqual([false, false, false])
   })
 })
 
