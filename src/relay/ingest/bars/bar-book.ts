@@ -102,14 +102,13 @@ const minuteFromBlock = ({ minuteBlocks }: BarBook, block: number): number | nul
 const greatest = (minutes: readonly number[]): number | null => (minutes.length > 0 ? Math.max(...minutes) : null)
 const least = (minutes: readonly number[]): number | null => (minutes.length > 0 ? Math.min(...minutes) : null)
 
-const minutesOf = (bars: ReadonlyMap<number, MinuteBar>): readonly number[] => [...bars.keys()]
-
 type FaultCause = Pick<BarFault, 'reason' | 'token' | 'pool'>
 
 /** Minutes from that of the block before `first` to that of the block after `last` may lack trades. `last` is null for no end. */
 export function addFault(book: BarBook, cause: FaultCause, first: number, last: number | null): void {
-  // After a reorg below the first block that was settled, the bars that are written know the earliest minute.
-  const earliest = () => Math.min(book.openFrom, ...book.minuteBlocks.keys(), ...[...book.written.values()].flatMap(minutesOf))
+  // After a reorg below the first block that was settled, the bars that are written or due know the earliest minute.
+  const bars = [...book.written.values(), ...book.due.values()]
+  const earliest = () => Math.min(book.openFrom, ...[book.minuteBlocks, ...bars].map((minutes) => Math.min(...minutes.keys())))
   const from = minuteOfBlock(book, first - 1) ?? earliest()
   book.faults = [...book.faults, { ...cause, from, to: null, firstBlock: first, lastBlock: last }].slice(-FAULTS_BOUND)
 }
