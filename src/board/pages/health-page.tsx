@@ -110,7 +110,7 @@ function HourBars({ hours }: { readonly hours: readonly HourScore[] }) {
 
 /** The newest hour has its time below it, and every sixth that is not too near to it. */
 const isLabelled = (time: number, newest: number): boolean =>
-  time === newest || (new Date(time).getHours() % LABELLED_HOURS === 0 && newest - time >= (LABELLED_HOURS - 2) * HOUR_MS)
+  time === newest || (new Date(time).getHours() % LABELLED_HOURS === 0 && newest - time >= (LABELLED_HOURS - 1) * HOUR_MS)
 
 type HourBarProps = {
   readonly time: number

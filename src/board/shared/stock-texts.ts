@@ -63,12 +63,12 @@ export function stockSentence(stock: StockState, nowMs: number): string {
   return `${stock.symbol} ${nameOf(stock)}, ${navPart}, ${quotePart}${basisPart}${others.map((text) => `, ${text}`).join('')}`
 }
 
-/** A premium of fewer basis points is no news. */
+/** So many basis points beyond the fee of its pool, a premium is news: within the fee no trade mends it, and near it it flickers. */
 const NEWS_BPS = 5
 
-/** Basis points from which a premium is news. Within the fee of its pool, no trade mends it. */
+/** Basis points from which a premium is news. */
 export const newsBpsOf = ({ quote }: StockState): number =>
-  quote?.venue.fee_bps == null ? Number.POSITIVE_INFINITY : Math.max(NEWS_BPS, Number(quote.venue.fee_bps))
+  quote?.venue.fee_bps == null ? Number.POSITIVE_INFINITY : Number(quote.venue.fee_bps) + NEWS_BPS
 
 /** Whether the price is no farther from the NAV than a trade in its pool costs. */
 export function isWithinFee(stock: StockState): boolean {

@@ -13,8 +13,8 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(size / DAY)} d`
 }
 
-/** Formats a duration without tenths of a second, which would flicker. */
-export const formatAge = (ms: number): string => formatDuration(Math.max(SECOND, ms))
+/** Formats a duration without tenths of a second, which would flicker, and in minutes from the first one on. */
+export const formatAge = (ms: number): string => (ms >= MINUTE && ms < 2 * MINUTE ? '1 min' : formatDuration(Math.max(SECOND, ms)))
 
 /** Formats a duration in two units, as `2 d 4 h`, `1 h 4 min` or `4 min 9 s`. */
 export function formatCountdown(ms: number): string {

@@ -183,10 +183,11 @@ export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
   )
 }
 
-/** A phone has room for "in fee". */
+/** A phone has room for a sign alone. */
 const feeWords = (
   <>
-    <span class="fee-word">with</span>in fee
+    <span class="fee-word">within</span>
+    <span class="fee-sign">≤</span> fee
   </>
 )
 
@@ -196,11 +197,7 @@ export function BasisCell({ stock, nowMs }: StockProps) {
   if (!stock.quote || !basis) return <EmptyCell field="basis" words={stock.nav.price === null ? 'no NAV' : 'no price'} />
   const isOld = isNavOld(stock, nowMs)
   const isNews =
-    basis.kind === 'premium' &&
-    stock.session?.state !== 'closed' &&
-    !isOld &&
-    !isWithinFee(stock) &&
-    Math.abs(Number(basis.bps)) >= newsBpsOf(stock)
+    basis.kind === 'premium' && stock.session?.state !== 'closed' && !isOld && Math.abs(Number(basis.bps)) >= newsBpsOf(stock)
   const size = isNews ? Number(basis.bps) : 0
   const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
   const title = basisWords(basis.kind, stock.quote.venue)

@@ -149,8 +149,9 @@ export function periodWords({ status }: Pick<BoardFeed, 'status'>): string {
 const LEAD_MS = 100
 
 function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
-  const { sealed, retracted, judged, leadMs } = recordOf(feed)
+  const { sealed, retracted, judged, late, leadMs } = recordOf(feed)
   if (judged === 0) return null
+  const early = Math.floor((100 * judged) / (judged + late))
   // A share says enough where there is no room, and a few of many do not.
   const [right = '', of] = formatRight(sealed, judged).split(' of ')
   const isShare = right.endsWith('%')
@@ -165,7 +166,13 @@ function ScoreText({ feed }: Pick<StripProps, 'feed'>) {
       {/* A phone has no room for both words. */}
       <span class={retracted > 0 ? 'wide-word' : ''}> came true</span>
       {retracted > 0 && <span class="bad">, {formatCount(retracted)} retracted</span>}
-      {leadMs !== null && leadMs >= LEAD_MS && <span class="long-word"> · {formatDuration(leadMs)} ahead of the block</span>}
+      {leadMs !== null && leadMs >= LEAD_MS && (
+        <span class="long-word">
+          {' · '}
+          {early < 100 && `${early} % of lines `}
+          {formatDuration(leadMs)} ahead of the block
+        </span>
+      )}
       <span class="chevron"> ›</span>
     </>
   )

@@ -25,7 +25,7 @@ const DEEPEST_SHARE = 0.6
 /** Stock whose deepest pool trades at night too, so that a client soon receives a swap. */
 const STEADY_SYMBOL = 'AAPLc'
 /** In a past that is only outlined, one block of this number has a swap. */
-const OUTLINED_BLOCKS = 6
+const OUTLINED_BLOCKS = 2
 /** Longest pause between two swaps of such a pool. */
 const STEADY_MS = 6_000
 

@@ -19,7 +19,7 @@ import {
 } from '../../../src/board/shared/number-text.ts'
 import { navStateOf, navWords, stageByHead } from '../../../src/board/shared/state-words.ts'
 import { isNavOld } from '../../../src/board/shared/stock-texts.ts'
-import { formatCountdown, formatDuration, formatMoment } from '../../../src/board/shared/time-text.ts'
+import { formatAge, formatCountdown, formatDuration, formatMoment } from '../../../src/board/shared/time-text.ts'
 import { wallPageOf } from '../../../src/board/symbols/shown-symbols.ts'
 import type { ReferenceValue, StockState } from '../../../src/sdk/client/index.ts'
 import { premium } from '../../../src/sdk/client/premium.ts'
@@ -101,6 +101,8 @@ describe('a time', () => {
     [formatDuration(120_000), '2 min'],
     [formatDuration(23 * 3_600_000), '23 h'],
     [formatDuration(49 * 3_600_000), '2 d'],
+    [formatAge(240), '1 s'],
+    [formatAge(119_999), '1 min'],
     [formatCountdown(19_000), '19 s'],
     [formatCountdown(249_000), '4 min 9 s'],
     [formatCountdown(3_849_000), '1 h 4 min'],
