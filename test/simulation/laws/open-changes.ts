@@ -1,18 +1,22 @@
 import type { PlacedLog } from '../placed-logs.ts'
 import { wadText } from './exact-decimals.ts'
 
-import type { KeyLifecycles } from './key-lifecycles.ts'
+import type { KeyLifecycle, KeyLifecycles } from './key-lifecycles.ts'
 import type { LawContext } from './law.ts'
 import type { Fact } from './published-facts.ts'
 
-/** The pre-confirmed changes of a token's multiplier in a block that neither a seal nor a retract has ended. */
+/**
+ * The published changes of a token's multiplier in a block in a hole that no message has ended: pre-confirmed ones, and those that
+ * another version of the block has sealed.
+ */
 export function openMultiplierChanges(
   { chain }: LawContext,
   lifecycles: KeyLifecycles,
   address: string,
   number: number,
 ): readonly PlacedLog[] {
-  const open = lifecycles.aliveInBlock(number).filter((one) => one.state === 'open' && one.address === address)
+  const isOpen = ({ state, hash }: KeyLifecycle) => state === 'open' || hash !== chain.block(number)?.hash
+  const open = lifecycles.aliveInBlock(number).filter((one) => one.address === address && isOpen(one))
   const logs = open.flatMap(({ key, lastPublished }) => {
     const published = lastPublished as Fact
     const isPublished = (log: PlacedLog) => published.type === 'multiplier' && multiplierIn(log) === published.multiplier
