@@ -15,7 +15,7 @@ const words = [
   ['Change', 'Since the last close of the market, or since the end of the first hour that the relay has of the day.'],
   [
     'Premium',
-    'Price against NAV in basis points, with the currency of the pool taken as 1 USD. It is a drift while the NAV is held: the market may have moved. Coloured from 5 bps on, beyond the fee of the pool, and while the market is not closed.',
+    'Price against NAV in basis points, with the currency of the pool taken as 1 USD. It is a drift while the NAV is held: the market may have moved. Coloured from 5 bps beyond the fee of the pool, while the market is not closed.',
   ],
   ['Shares per token', 'A split or a dividend changes it. The NAV is of one token, so it already includes it.'],
   ['Volume', 'Dollars of the trades of the last 24 hours, as the relay adds them up: the same for every reader.'],
