@@ -96,7 +96,9 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
   )
 }
 
-const leavesValue = ({ source, phase }: MultiplierChange): boolean => source === 'list' || phase === 'cancelled'
+/** Whether a change tells the value after it: the list may be late, and a log of a cancellation leaves the value as it is. */
+const tellsValue = ({ source, phase }: MultiplierChange): boolean =>
+  source === 'call' || (source === 'log' && phase !== 'cancelled')
 
 /** Adds a change that unread blocks must contain if the next log's previous value differs. Replaces an earlier derived one. */
 function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
@@ -105,10 +107,9 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
   if (!determinesValue(change)) return history
   const changes = history.changes.filter(({ isDerived, block }) => !isDerived || block !== lastUnreadBlock)
   const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
-  // Logs of the last unread block do not count: they may not be in that block, and others may follow them in it. Nor does a log of
-  // a cancellation, which leaves the value as it is.
+  // Logs of the last unread block do not count: they may not be in that block, and others may follow them in it.
   const isAfterUnread = (earlier: MultiplierChange) =>
-    !isBefore(earlier, position) && isBefore(earlier, change) && (earlier.source === 'call' || !leavesValue(earlier))
+    !isBefore(earlier, position) && isBefore(earlier, change) && tellsValue(earlier)
   if (changes.some(isAfterUnread)) return history
   const known = { ...history, changes }
   if (change.from === null || isReachedFrom(multiplierAt(known, { ...position, timestamp: change.timestamp }), change)) return known
